@@ -42,13 +42,15 @@ pub fn html(comparison: &Comparison) -> String {
     let mut page = document(comparison, &Names::whole(comparison));
     page.title = format!("LLM Inference Benchmark {}", page.title);
     page.lead.headline = outcome_cards(comparison);
+    let last = page.sections.len().saturating_sub(1);
     let untitled = page.sections.iter_mut().enumerate().filter(|(_, it)| it.title.is_empty());
     for (index, section) in untitled {
-        let is_badge = matches!(section.blocks.first(), Some(Block::Verdict(_)));
-        let heading = match (index, is_badge) {
+        let heading = match (index, section.blocks.first()) {
             (0, _) => "Result",
-            (_, true) => "Reservations",
-            (_, false) => "Notes",
+            (_, Some(Block::Table(_))) => "Changes by metric",
+            (_, Some(Block::Verdict(_))) => "Reservations",
+            (index, _) if index == last => "Notes",
+            _ => "Not compared",
         };
         heading.clone_into(&mut section.title);
         section.id = heading.to_lowercase();
@@ -123,6 +125,7 @@ fn change_chart<'a>(id: &str, subject: &str, rows: impl Iterator<Item = Row<'a>>
         let bar = Bar {
             series: words.to_owned(),
             value: Some(per_cent(change.value)),
+            text: Some(change_words(change)),
             interval: Some((per_cent(change.interval.low), per_cent(change.interval.high))),
             hollow: matches!(found.judgement, Judgement::Undecided | Judgement::NotJudged),
             ..Bar::default()
@@ -134,9 +137,12 @@ fn change_chart<'a>(id: &str, subject: &str, rows: impl Iterator<Item = Row<'a>>
         let values = groups.iter().filter_map(|group| Some((group, group.bars[0].value? * sign)));
         let (group, value) = values.max_by(|a, b| a.1.total_cmp(&b.1))?;
         let change = signed_percent(value * sign / 100.0);
-        (0.0 < value).then(|| format!("{word} most: {}, {change} %", group.label))
+        (0.0 < value).then(|| format!("{word}: {}, {change} %", group.label))
     };
-    let words: Vec<String> = [most("Up", 1.0), most("Down", -1.0)].into_iter().flatten().collect();
+    let words: Vec<String> = [most("Largest increase", 1.0), most("Largest decrease", -1.0)]
+        .into_iter()
+        .flatten()
+        .collect();
     let finding = if words.is_empty() { String::new() } else { words.join("; ") + "." };
     let n = format!("{}; bars have 95 % intervals", counted(groups.len() as u64, "change"));
     let y = Measure { label: "Change".to_owned(), unit: "%".to_owned(), scale: ScaleKind::Linear };

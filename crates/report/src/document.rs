@@ -466,7 +466,7 @@ impl Ids {
 const LONGEST: usize = 80;
 
 /// Lower-case letters, digits and single hyphens; whatever else it held is a hyphen. Letters of other
-/// scripts are told apart by a number made from the whole.
+/// scripts are distinguished by a number made from the whole.
 fn anchor(id: &str) -> String {
     let mut anchor = String::with_capacity(id.len());
     for character in id.chars() {

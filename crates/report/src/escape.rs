@@ -47,7 +47,7 @@ pub fn xml(text: &str) -> String {
     })
 }
 
-/// For a cell or a line of Markdown: it contains no markup and mentions nobody.
+/// For a cell or a line of Markdown: it contains no markup and mentions no user.
 pub fn markdown(text: &str) -> String {
     replaced(&terminal(text), |character| match character {
         // A backslash does not keep a forge from setting formulas.

@@ -149,7 +149,7 @@ pub fn uncertainty(across: &AcrossRuns) -> String {
 /// A load level in a column whose head names the kind of levels: `4`.
 pub fn level(level: Level) -> String {
     match level {
-        Level::AsAsked => "as asked".to_owned(),
+        Level::AsAsked => "as specified".to_owned(),
         Level::Rate(per_s) => setting(per_s),
         Level::Unlimited => "unlimited".to_owned(),
         Level::Concurrency(requests) => count(u64::from(requests.get())),

@@ -34,8 +34,8 @@ pub fn render_results(results: &[ToolResult]) -> String {
     to_json(&Results { schema: "inferometer.results/1", results })
 }
 
-/// A summary has text for keys and finite numbers, so it always has a JSON form.
-fn to_json(document: &impl Serialize) -> String {
+/// A document with text for keys and finite numbers, so that it always has a JSON form.
+pub fn to_json(document: &impl Serialize) -> String {
     let indented = serde_json::to_vec_pretty(document).unwrap_or_default();
     String::from_utf8_lossy(&numbers_on_one_line(&indented)).into_owned() + "\n"
 }

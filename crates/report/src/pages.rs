@@ -4,13 +4,16 @@
 //! files always make the same bytes. Sentences beside charts are made from the numbers that the
 //! charts show.
 
+mod anatomy;
 mod audit;
 pub(crate) mod cells;
 mod charts;
 pub mod csv;
 mod findings;
 pub(crate) mod frame;
+pub mod judgement;
 pub mod matrix;
+pub mod plausibility;
 pub mod results;
 pub(crate) mod rows;
 mod run;
@@ -23,6 +26,7 @@ use std::collections::BTreeMap;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 
+pub use self::anatomy::anatomy;
 pub use self::frame::simulated;
 pub(crate) use self::run::{requests_ok, slo_value};
 pub use self::run::{run, run_brief, run_reservations, run_summary};
@@ -50,7 +54,7 @@ pub(crate) mod prelude {
     pub(crate) use super::frame::{self, About, section};
     pub(crate) use super::rows::{self, Row, Series};
     pub(crate) use super::{Detail, SuiteInput, grouped};
-    pub(super) use super::{audit, charts, system, validity};
+    pub(super) use super::{anatomy, audit, charts, system, validity};
     pub(crate) use crate::chart::Chart;
     pub(crate) use crate::document::{
         Block, Card, Cell, Column, Columns, Document, Figure, Lead, Mood, Section, Span, Table,

@@ -1,5 +1,6 @@
 //! All integration tests of this crate, in one binary: linking is most of their cost.
 
+mod anatomy;
 mod calibration;
 mod charts;
 mod claims;

@@ -195,7 +195,12 @@ fn few_scrapes_tell_nothing_of_a_run() {
 #[test]
 fn a_simulated_engine_is_sampled_and_not_scraped() {
     let mut simulated = summary();
-    let engine = Simulated { profile: "p".to_owned(), engine: "e".to_owned(), model_error: None };
+    let engine = Simulated {
+        profile: "p".to_owned(),
+        engine: "e".to_owned(),
+        model_error: None,
+        prediction: None,
+    };
     simulated.run.simulated = Some(engine);
     let server = simulated.server.as_mut().unwrap();
     (server.scrapes.took_ms_mean, server.scrapes.took_ms_max) = (None, None);

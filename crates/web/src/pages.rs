@@ -1,6 +1,7 @@
 //! The pages that are not reports: the list, the overlay, requests, live figures and the form.
 
 use inferometer_analysis::detail::RequestDetail;
+use inferometer_analysis::steps::Step;
 use inferometer_report::document::html::{Served, fragment};
 use inferometer_report::escape;
 use inferometer_report::fmt::{NOTHING, count, counted, number};
@@ -223,7 +224,12 @@ impl Frame {
         self.page(&format!("Requests of {}", found.id()), &links(found), &[], &main)
     }
 
-    pub(crate) fn request(&self, found: &Stored, detail: &RequestDetail<'_>) -> String {
+    pub(crate) fn request(
+        &self,
+        found: &Stored,
+        detail: &RequestDetail<'_>,
+        steps: &[Step],
+    ) -> String {
         let number = detail.record.id.0.to_string();
         let pairs = [("id", found.id()), ("request", number.as_str())];
         let neighbour = |number: u64, words: &str| {
@@ -238,7 +244,7 @@ impl Frame {
         links.push(neighbour(id + 1, "Next request"));
         let main = html! {
             (explorer(&address("/api/request", pairs)))
-            (fragment(&blocks(detail)))
+            (fragment(&blocks(detail, steps)))
         };
         self.page(&format!("Request {number} of {}", found.id()), &links, &[], &main)
     }
@@ -401,6 +407,7 @@ fn list_row(row: &Row, query: &Query) -> Markup {
         _ => "note",
     };
     let known = |value: Option<String>| value.unwrap_or_else(|| NOTHING.to_owned());
+    let figures = [entry.ok.map(count), entry.ttft_ms.map(number), entry.output_per_s.map(number)];
     html! {
         tr {
             td { input type="checkbox" name="pick" value=(text(&entry.id)) checked[is_picked]
@@ -417,9 +424,9 @@ fn list_row(row: &Row, query: &Query) -> Markup {
             td.wrap { (text(&entry.model)) }
             td.wrap { (text(&entry.server)) }
             td.wrap { (text(&entry.load)) }
-            td.right { (known(entry.ok.map(count))) }
-            td.right { (known(entry.ttft_ms.map(number))) }
-            td.right { (known(entry.output_per_s.map(number))) }
+            @for ((_, title), figure) in COLUMNS[COLUMNS.len() - figures.len()..].iter().zip(figures) {
+                td.right data-title=(title) { (known(figure)) }
+            }
         }
     }
 }

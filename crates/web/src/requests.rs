@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use inferometer_analysis::detail::{ArrivalDetail, RequestDetail, requests};
 use inferometer_analysis::metric::PER_REQUEST;
+use inferometer_analysis::steps::{Step, reconstruct};
 use inferometer_analysis::{Metric, Unit, metric};
 use inferometer_model::record::Read;
 use inferometer_model::{Moment, RequestRecord};
@@ -36,6 +37,8 @@ type Key = (String, Option<SystemTime>, u64);
 pub(crate) struct OpenRun {
     stored: StoredRun,
     pub(crate) rows: Vec<RequestRow>,
+    /// The server's steps; empty where none are visible.
+    pub(crate) steps: Vec<Step>,
 }
 
 /// One line of the table.
@@ -69,7 +72,9 @@ impl Requests {
         *cached = None;
         let stored = directory.read().map_err(|error| error.to_string())?;
         let rows = requests(&stored.observations).map(|it| RequestRow::new(&it)).collect();
-        let run = Arc::new(OpenRun { stored, rows });
+        let steps = reconstruct(&stored.observations).map(|found| found.steps).unwrap_or_default();
+        stored.check_read().map_err(|error| error.to_string())?;
+        let run = Arc::new(OpenRun { stored, rows, steps });
         *cached = Some((key, Arc::clone(&run)));
         Ok(run)
     }
@@ -191,8 +196,8 @@ fn view(detail: &RequestDetail<'_>) -> View {
     }
 }
 
-/// The facts and tables of one request.
-pub(crate) fn blocks(detail: &RequestDetail<'_>) -> Vec<Block> {
+/// The facts and tables of one request, beside the server's steps.
+pub(crate) fn blocks(detail: &RequestDetail<'_>, steps: &[Step]) -> Vec<Block> {
     let RequestDetail { record, arrivals, .. } = detail;
     let start = record.sent.unwrap_or(record.admitted);
     let since =
@@ -217,7 +222,7 @@ pub(crate) fn blocks(detail: &RequestDetail<'_>) -> Vec<Block> {
         Block::facts(moments),
         Block::Paragraph(plain("Latencies:")),
         Block::facts(latencies),
-        arrivals_table(arrivals, start),
+        arrivals_table(arrivals, start, steps),
         reads_table(record, start),
         events_table(record, start),
     ]
@@ -229,7 +234,7 @@ fn answer_facts(detail: &RequestDetail<'_>) -> Vec<(&'static str, Option<String>
     let input = format!(
         "{} tokens, {}",
         count(detail.input_tokens),
-        if detail.input_reported { "counted by the server" } else { "as asked" }
+        if detail.input_reported { "counted by the server" } else { "as requested" }
     );
     let output = detail.output_tokens.map(|(tokens, source)| {
         let source: &'static str = source.into();
@@ -268,17 +273,35 @@ fn rows<T>(all: &[T]) -> (impl Iterator<Item = (u64, &T)>, Option<String>) {
     ((1..).zip(all).take(DETAIL_ROWS_MAX), note)
 }
 
-fn arrivals_table(arrivals: &[ArrivalDetail], start: Moment) -> Block {
+fn arrivals_table(arrivals: &[ArrivalDetail], start: Moment, steps: &[Step]) -> Block {
     let (rows, note) = rows(arrivals);
-    Columns::number("Arrival", |(place, _): &(u64, &ArrivalDetail)| whole(Some(*place)))
-        .right("ms since sent", move |(_, it)| optional(Some(between(start, it.at))))
-        .right("Events", |(_, it)| whole(Some(it.events.into())))
-        .right("Tokens", |(_, it)| whole(it.tokens))
-        .right("Gap ms", |(_, it)| optional(it.icl_ms))
-        .right("Gap per token ms", |(_, it)| optional(it.itl_ms))
-        .table("arrivals", "Arrivals of output", rows)
-        .noted(note)
-        .into()
+    let step = |at: Moment| {
+        steps[..steps.partition_point(|step| step.first <= at)]
+            .last()
+            .filter(|step| at <= step.last)
+    };
+    let columns =
+        Columns::number("Arrival", |(place, _): &(u64, &ArrivalDetail)| whole(Some(*place)))
+            .right("ms since sent", move |(_, it)| optional(Some(between(start, it.at))))
+            .right("Events", |(_, it)| whole(Some(it.events.into())))
+            .right("Tokens", |(_, it)| whole(it.tokens))
+            .right("Gap ms", |(_, it)| optional(it.icl_ms))
+            .right("Gap per token ms", |(_, it)| optional(it.itl_ms));
+    let columns = if steps.is_empty() {
+        columns
+    } else {
+        columns
+            .right("Requests in the step", move |(_, it)| {
+                whole(step(it.at).map(|step| step.batch.into()))
+            })
+            .right("Step ms", move |(_, it)| {
+                optional(step(it.at).and_then(|step| step.duration).map(|seconds| seconds * 1e3))
+            })
+            .right("Prompt tokens in it", move |(_, it)| {
+                whole(step(it.at).map(|step| step.prefill_tokens))
+            })
+    };
+    columns.table("arrivals", "Arrivals of output", rows).noted(note).into()
 }
 
 fn reads_table(record: &RequestRecord, start: Moment) -> Block {

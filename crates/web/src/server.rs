@@ -248,13 +248,13 @@ fn missing(frame: &Frame) -> Response {
 }
 
 /// What an answer is made from.
-struct Asked {
+struct PageRequest {
     site: Arc<Site>,
     frame: Frame,
     query: Query,
 }
 
-impl Asked {
+impl PageRequest {
     /// What `id` names.
     fn found(&self) -> Option<(Stored, crate::Entry)> {
         self.site.library.refresh();
@@ -307,10 +307,10 @@ async fn answered(
     State(site): Shared,
     Extension(frame): Extension<Frame>,
     RawQuery(query): RawQuery,
-    answer: impl FnOnce(Asked) -> Response + Send + 'static,
+    answer: impl FnOnce(PageRequest) -> Response + Send + 'static,
 ) -> Response {
     let query = Query::parse(&query.unwrap_or_default());
-    let asked = Asked { site, frame, query };
+    let asked = PageRequest { site, frame, query };
     let answer = tokio::task::spawn_blocking(move || answer(asked)).await;
     answer.unwrap_or_else(|_panic| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
@@ -385,7 +385,7 @@ handlers! {
     request_page => |asked| with_requests(&asked, |found, run| {
         let detail = asked.query.get("request").parse().ok().and_then(|number| run.request(number));
         match detail {
-            Some(detail) => page(StatusCode::OK, asked.frame.request(found, &detail)),
+            Some(detail) => page(StatusCode::OK, asked.frame.request(found, &detail, &run.steps)),
             None => missing(&asked.frame),
         }
     });
@@ -416,7 +416,7 @@ handlers! {
 }
 
 fn with_requests(
-    asked: &Asked,
+    asked: &PageRequest,
     answer: impl FnOnce(&Stored, &requests::OpenRun) -> Response,
 ) -> Response {
     let Some((found, _)) = asked.found() else { return missing(&asked.frame) };

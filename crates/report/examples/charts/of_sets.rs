@@ -154,8 +154,8 @@ fn bars() -> Chart {
         value,
         interval: value.map(|value| (value * 0.93, value * 1.05)),
         hollow,
-        failed: false,
         note: value.is_none().then(|| "the server reports no usage".to_owned()),
+        ..Bar::default()
     };
     let group = |label: &str, values: [Option<f64>; 3]| BarGroup {
         label: label.to_owned(),
@@ -189,10 +189,7 @@ fn many_bars() -> Chart {
         bars: vec![Bar {
             series: "output".to_owned(),
             value: Some(30.0 + f64::from(n * 37 % 90)),
-            interval: None,
-            hollow: false,
-            failed: false,
-            note: None,
+            ..Bar::default()
         }],
     };
     let plot = Bars {

@@ -1270,7 +1270,7 @@ mod tests {
         }
     }
 
-    /// What is left of a colour for somebody without red or green cones, by the matrices that
+    /// What is left of a colour for a person without red or green cones, by the matrices that
     /// Viénot, Brettel and Mollon gave for linear light.
     fn seen_without(matrix: [[f64; 3]; 3], colour: &str) -> [f64; 3] {
         let channel = |from: usize| {

@@ -482,7 +482,7 @@ impl TimelinePanel {
 
     /// First and last steps of the times where some series has no value.
     fn gaps(&self) -> Vec<(usize, usize)> {
-        // Values that stand alone have steps between them in which nobody looked.
+        // Values that stand alone have steps between them without an observation.
         let is_rare = |series: &&TimelineSeries| {
             let stretches = series.stretches();
             let alone = stretches.iter().filter(|stretch| stretch.len() == 1).count();

@@ -315,9 +315,11 @@ pub struct Bar {
     pub series: String,
     /// `None` where there is none, which is not zero.
     pub value: Option<f64>,
+    /// The value as the tables of the page write it, where that differs from the axis.
+    pub text: Option<String>,
     pub interval: Option<(f64, f64)>,
     pub hollow: bool,
-    /// It was tried and came to nothing: a cross, where what nobody knows is a dash.
+    /// It was tried and failed: a cross; an unknown value is a dash.
     pub failed: bool,
     pub note: Option<String>,
 }
@@ -346,7 +348,7 @@ pub struct Tile {
     pub value: Option<f64>,
     /// Not to be relied on: an outline without a shade.
     pub hollow: bool,
-    /// A cross, where what nobody knows is a dash.
+    /// A cross; an unknown value is a dash.
     pub failed: bool,
     pub note: Option<String>,
 }

@@ -84,7 +84,10 @@ impl Drawing for Bars {
             || self.groups.iter().flat_map(|group| group.bars.iter().map(move |bar| (group, bar)));
         Columns::new("Group", |(group, _): &Row<'_>| Cell::text(group.label.as_str()))
             .left("Series", |(_, bar)| Cell::text(bar.series.as_str()))
-            .right(self.y.title(), |(_, bar)| noted_cell(bar.value, bar.hollow, bar.note.as_ref()))
+            .right(self.y.title(), |(_, bar)| {
+                let cell = noted_cell(bar.value, bar.hollow, bar.note.as_ref());
+                Cell { text: bar.number(), ..cell }
+            })
             .right(INTERVAL, |(_, bar)| interval_cell(bar.interval))
             .only_if(bars().any(|(_, bar)| bar.interval.is_some()))
             .table("", "", bars())
@@ -118,7 +121,7 @@ impl Bar {
     }
 
     fn number(&self) -> String {
-        fmt::compact(self.known())
+        self.text.clone().unwrap_or_else(|| fmt::compact(self.known()))
     }
 
     fn tip(&self, group: &str, measure: &Measure) -> String {

@@ -49,7 +49,7 @@ pub fn render_with(document: &Document, charts: &str) -> MarkdownReport {
     if !document.footer.is_empty() {
         page.part(format!("---\n\n{}", text(&document.footer)));
     }
-    // Only the places that somebody links to need a name.
+    // Only the places that are linked to need a name.
     let page_text = page.parts.join("\n\n");
     page.parts.retain(|part| {
         let id = part.strip_prefix("<a id=\"").and_then(|rest| rest.strip_suffix("\"></a>"));
@@ -182,7 +182,7 @@ impl Page {
     }
 
     fn details(&mut self, summary: &str, inside: impl FnOnce(&mut Self)) {
-        // In HTML inside Markdown nobody may be mentioned either.
+        // In HTML inside Markdown no user may be mentioned either.
         let summary = escape::xml(summary).replace('@', "@&#8203;");
         self.part(format!("<details>\n<summary>{summary}</summary>"));
         inside(self);

@@ -17,6 +17,18 @@ use crate::escape::{terminal, terminal_line};
 pub enum Unit {
     Requests,
     Conversations,
+    Sessions,
+}
+
+impl Unit {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other sources have single requests")]
+    pub fn from_source(source: SourceKind) -> Self {
+        match source {
+            SourceKind::Conversations => Self::Conversations,
+            SourceKind::Sessions | SourceKind::Agents => Self::Sessions,
+            _ => Self::Requests,
+        }
+    }
 }
 
 /// Numbers stand as they were typed.
@@ -26,6 +38,7 @@ pub fn shape(load: &LoadFacts, unit: Unit) -> String {
             let held = match unit {
                 Unit::Requests => "in flight",
                 Unit::Conversations => "users, each in a conversation",
+                Unit::Sessions => "users, each in a session",
             };
             let slots = count((*concurrency).into());
             let ramp_up = ramp_up_s.map_or_else(String::new, |seconds| {
@@ -78,10 +91,7 @@ pub fn brief(load: &LoadFacts) -> String {
 
 /// The load of a run and its extent.
 pub fn planned(summary: &Summary) -> String {
-    let unit = match summary.workload.turns {
-        Some(_) => Unit::Conversations,
-        None => Unit::Requests,
-    };
+    let unit = Unit::from_source(summary.workload.source);
     format!("{}, {}", shape(&summary.run.load, unit), extent(&summary.run.extent))
 }
 
@@ -179,6 +189,9 @@ pub fn lengths(workload: &WorkloadFacts, api: Api) -> String {
         format!("conversations of {} turns{think}, ", tokens(turns))
     });
     let input = match (&workload.input_tokens, workload.source) {
+        (Some(input), SourceKind::Agents) => {
+            format!("agents with tasks of {about}{} tokens", tokens(input))
+        }
         (Some(input), _) => format!("{about}{} tokens in", tokens(input)),
         (None, SourceKind::Prompt) => "always the same prompt".to_owned(),
         (None, SourceKind::Mix) => "a mix of prompts".to_owned(),

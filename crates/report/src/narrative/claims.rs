@@ -1,7 +1,7 @@
 //! Whether a sentence says only what the facts say.
 //!
 //! A sentence is read by a closed vocabulary: a word that is not in it may carry a claim that
-//! nobody checks, and spoils the sentence. What can be read is bound to facts by stated rules
+//! is not checked, and spoils the sentence. What can be read is bound to facts by stated rules
 //! (docs/narrative.md) and then recomputed. Precision comes before recall: a true sentence that is
 //! dropped is a pity, a false one that is printed is a lie.
 
@@ -108,7 +108,7 @@ impl fmt::Display for Reason {
 struct Findings {
     facts: BTreeSet<usize>,
     reasons: Vec<Reason>,
-    /// Words and relations that nobody checks.
+    /// Words and relations that are not checked.
     unchecked: Vec<String>,
     /// What was not measured.
     missing: Vec<String>,
@@ -117,7 +117,7 @@ struct Findings {
 }
 
 impl Findings {
-    /// What is false wins over what is unknown, and that over what nobody understood.
+    /// What is false wins over what is unknown, and that over what was not understood.
     fn ruling(self) -> Ruling {
         let unchecked = (!self.unchecked.is_empty())
             .then(|| ReasonKind::UncheckedClause.with(self.unchecked.join(" ")));
@@ -293,7 +293,7 @@ impl Clause<'_> {
     }
 
     /// What stands in the statement and is not read there: a word that no rule of its relation
-    /// looks at would say something that nobody checks.
+    /// looks at would say something that is not checked.
     fn unread(&self, relation: Option<Relation>) -> Option<&'static str> {
         let is_sized = matches!(relation, Some(Relation::Comparison | Relation::Trend));
         let is_read = |meaning: Meaning| {
@@ -442,7 +442,7 @@ impl Clause<'_> {
         findings.reasons.push(kind.with(detail));
     }
 
-    /// Notes a word or a relation that nobody checks.
+    /// Notes a word or a relation that is not checked.
     fn unchecked(&self, what: impl Into<String>) {
         self.findings.borrow_mut().unchecked.push(what.into());
     }

@@ -185,7 +185,7 @@ impl<'a> Page<'a> {
         intervals.is_some_and(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
     }
 
-    /// Whether two numbers cannot be told apart: their intervals overlap, or a page prints the same.
+    /// Whether two numbers cannot be distinguished: their intervals overlap, or a page prints the same.
     fn is_same(&self, one: usize, other: usize) -> bool {
         self.overlap(one, other) || self.fact(one).printed == self.fact(other).printed
     }
@@ -240,7 +240,7 @@ impl<'a> Page<'a> {
         self.rows.iter().filter(|row| row.is_comparable())
     }
 
-    /// The row with the highest or the lowest number, and those that cannot be told from it.
+    /// The row with the highest or the lowest number, and those that cannot be distinguished from it.
     #[expect(clippy::needless_pass_by_value, reason = "a quantity or its name, written in place")]
     fn leading<'p>(
         &self,
@@ -315,7 +315,7 @@ impl<'a> Page<'a> {
 struct Leading<'p, 'a> {
     row: &'p Row<'a>,
     place: usize,
-    /// All that cannot be told from it, the nearest first.
+    /// All that cannot be distinguished from it, the nearest first.
     rivals: Vec<(&'p Row<'a>, usize)>,
     /// The next one, rival or not.
     next: Option<(&'p Row<'a>, usize)>,

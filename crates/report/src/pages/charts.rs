@@ -5,7 +5,7 @@
 
 mod run;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use inferometer_model::Outcome;
 use inferometer_model::spec::{Limit, Slo};
@@ -459,14 +459,18 @@ pub(super) fn by_scenario(rows: &[Row<'_>], what: &str) -> Option<Chart> {
                 value: across.mean,
                 interval: pair(across.doubt()),
                 hollow: reservation.is_some(),
-                failed: false,
                 note: reservation.clone().or(across.reason),
+                ..Bar::default()
             }
         };
         BarGroup { label: row.name.clone(), bars: SERIES.map(bar).into() }
     };
     let ok = counted(rows.iter().map(|row| row.tally().ok).sum(), "request");
-    let n = format!("{}, {ok} ok", counted(known.len() as u64, what));
+    let scenarios: BTreeSet<&str> =
+        rows.iter().filter_map(|row| Some(row.scenario?.scenario.as_str())).collect();
+    let has_levels = !scenarios.is_empty() && scenarios.len() < rows.len();
+    let n = counted(known.len() as u64, if has_levels { "level" } else { what });
+    let n = format!("{n}, {ok} ok");
     let y = measure("Output throughput", "tok/s", ScaleKind::Linear);
     let plot = Plot::Bars(Bars { y, groups: rows.iter().map(group).collect() });
     let title = format!("Output throughput by {what}");

@@ -89,13 +89,19 @@ pub(crate) fn model_error<'a>(engines: impl Iterator<Item = &'a Simulated>) -> S
 /// The same of one engine, figure by figure.
 pub(crate) fn model_errors(engine: &Simulated) -> String {
     let Some(ModelError { output_throughput, ttft, tpot }) = engine.model_error else {
-        return "It was not fitted to a measurement: its model error is not known.".to_owned();
+        return "Its model error is not known.".to_owned();
     };
     let figures = [("output throughput", output_throughput), ("TTFT", ttft), ("TPOT", tpot)];
     let known = figures.into_iter().filter_map(|(name, error)| Some((name, error?)));
     let known: Vec<String> =
         known.map(|(name, error)| format!("{name} up to {}", percent(error))).collect();
-    format!("Model error in rows that its fit had not seen: {}.", known.join(", "))
+    let errors = format!("Model error in rows that its fit had not seen: {}.", known.join(", "));
+    let Some(prediction) = engine.prediction else { return errors };
+    let ModelError { output_throughput, ttft, tpot } = prediction.half_width;
+    let widths = [("output throughput", output_throughput), ("TTFT", ttft), ("TPOT", tpot)];
+    let widths = widths.into_iter().filter_map(|(name, width)| Some((name, percent(width?))));
+    let widths: Vec<String> = widths.map(|(name, width)| format!("{name} {width}")).collect();
+    format!("{errors} Intervals include it with 95 % confidence: {}.", widths.join(", "))
 }
 
 pub(crate) fn header(about: &About<'_>, narrative: &Narrative) -> Vec<(String, String)> {

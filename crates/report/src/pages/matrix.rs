@@ -117,7 +117,17 @@ fn sections(view: View<'_>) -> Vec<Section> {
     sections.push(section("belief", "Validity", notices));
     sections.push(method(view));
     sections.push(set::provenance(view.set, None));
+    // The main chart follows the cards.
+    let chart = sections.iter_mut().find_map(take_chart);
+    sections[0].blocks.splice(0..0, chart);
     sections
+}
+
+/// Takes the first chart out of a section.
+fn take_chart(section: &mut Section) -> Option<Block> {
+    let first = section.blocks.iter().position(|block| matches!(block, Block::Figure(_)));
+    let own = first.map(|first| section.blocks.remove(first));
+    own.or_else(|| section.sections.iter_mut().find_map(take_chart))
 }
 
 fn headline(view: View<'_>) -> Vec<Card> {

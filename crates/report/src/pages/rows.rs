@@ -106,8 +106,11 @@ impl<'a> Row<'a> {
         let reasons: Vec<String> = reasons.into_iter().flatten().collect();
         match self.verdict() {
             _ if !reasons.is_empty() => Some(reasons.join("; ")),
-            Verdict::Invalid => Some("one of its runs is invalid".to_owned()),
-            Verdict::Degraded => Some("one of its runs is degraded".to_owned()),
+            verdict @ (Verdict::Invalid | Verdict::Degraded) => {
+                let several = 1 < self.runs.len() + self.left_out.len();
+                let which = if several { "one of its runs" } else { "the run" };
+                Some(format!("{which} is {verdict}"))
+            }
             Verdict::Valid | Verdict::Simulated => None,
         }
     }

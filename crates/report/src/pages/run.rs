@@ -3,11 +3,13 @@
 use super::prelude::*;
 use crate::narrative::facts::printed;
 use crate::{Files, gpus, requirements};
+use inferometer_analysis::compliance::{Compliance, compliance};
 use inferometer_analysis::machines::{ClientFigures, DeviceFigures, GpuFigures};
 use inferometer_analysis::{
-    CheckKind, CheckState, CounterFigures, DiallingFigures, Distribution, Figures, GaugeFigures,
-    GroupFigures, MetricValue, RequestSlos, RequirementOutcome, Scalar, ServerSide, SloOutcome,
-    SteadyFigures, SteadyKind, Withheld,
+    CheckKind, CheckState, ClientHealth, CounterFigures, DiallingFigures, Distribution, Figures,
+    GaugeFigures, GroupFigures, MetricValue, ReportFigures, RequestSlos, RequirementOutcome,
+    Scalar, ServerSide, SloOutcome, SourceFigures, SpeculationFigures, SteadyFigures, SteadyKind,
+    Withheld, WorkerFigures,
 };
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
@@ -83,6 +85,22 @@ fn opening(summary: &Summary, subject: Vec<(String, Text)>) -> Document {
     Document { lead, ..Document::new(title, Vec::new()) }
 }
 
+/// The rules of an audit, where the run was to keep them.
+fn compliance_rules(summary: &Summary) -> Option<Section> {
+    let rules = compliance(summary)?;
+    let state = |it: &Compliance| match it.is_kept {
+        Some(true) => Cell { mood: Some(Mood::Good), ..Cell::text("kept") },
+        Some(false) => Cell { mood: Some(Mood::Bad), ..Cell::text("broken") },
+        None => Cell { mood: Some(Mood::Doubt), ..Cell::text("not shown") },
+    };
+    let table = Columns::new("Rule", |it: &Compliance| Cell::text(&it.rule))
+        .left("State", state)
+        .left("Required", |it| Cell::text(&it.required))
+        .left("Found", |it| Cell::text(terminal_line(&it.found, 200)))
+        .table("compliance", "Compliance with the rules of an audit", rules);
+    Some(section("compliance", "Compliance", [table]))
+}
+
 /// `57 of 60 requests ok in 2.63 s`.
 pub(crate) fn requests_ok(summary: &Summary, how: &str) -> String {
     format!(
@@ -102,7 +120,7 @@ fn sections(
 ) -> Vec<Section> {
     let rows = [Row::from_run(summary)];
     let is_full = detail == Detail::Full;
-    let mut sections = Vec::new();
+    let mut sections: Vec<Section> = compliance_rules(summary).into_iter().collect();
     let mut drawn = section("charts", "Charts", Vec::<Block>::new());
     if is_full {
         drawn = drawn.with(run_charts(summary, &rows[0]));
@@ -114,12 +132,14 @@ fn sections(
     let metrics = [latencies(summary, detail), numbers(summary, detail)];
     let metrics = section("metrics", "Performance", metrics).with(frame::row_texts(narrative, ""));
     sections.extend([metrics, section("steady", "Steady state", steady(summary))]);
-    sections.extend(slos(summary).into_iter().chain(groups(summary)));
+    sections.extend(slos(summary).into_iter().chain(sessions(summary)).chain(groups(summary)));
     sections.extend(drawn.filled());
+    sections.extend(anatomy::section(summary, detail));
     sections.extend(audit::section(summary));
     if !is_full {
         sections.extend(validity::failures(&rows, detail));
     }
+    sections.extend(summary.reports.as_ref().and_then(reports));
     sections.extend(server(summary).into_iter().chain(machines(summary, detail)));
     if !is_full {
         sections.extend(client(summary));
@@ -270,8 +290,13 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
     let mut rows = Vec::new();
     let why = summary.intervals_withheld.iter().filter(|_| !is_summary);
     let mut notes: Vec<String> = why.map(withheld).collect();
+    let steady = summary.steady.figures.as_deref();
+    let mut of_all_requests = Vec::new();
     for (metric, value) in summary.headline().iter() {
         let MetricValue::Distribution(found) = value else { continue };
+        if metric.is_telemetry && found.n == 0 {
+            continue;
+        }
         let is_headline = metric.headline.is_on(summary.run.load.is_open());
         let is_shown = [&metric::TTFT, &metric::ICL, &metric::E2E].contains(&metric);
         if is_brief && !is_headline && (!is_shown || is_summary && metric == &metric::ICL) {
@@ -283,6 +308,9 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
         let mut name = metric_name(metric);
         // The same from the schedule is a row of its own.
         name.text += if is_from_sending { " from sending" } else { "" };
+        if steady.is_some_and(|figures| figures.latencies.get(metric).is_none()) {
+            of_all_requests.push(name.text.clone());
+        }
         let row = [name].into_iter().chain(cells).chain([count_cell(found.n)]);
         rows.push(row.collect());
         let intervals = statistics.iter().map(|statistic| found.intervals.get(*statistic));
@@ -294,6 +322,13 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
             rows.push(row.collect());
             notes = vec![INTERVALS.to_owned()];
         }
+    }
+    if let Some(figures) = steady.filter(|_| !is_summary && !of_all_requests.is_empty()) {
+        notes.push(format!(
+            "{}: of the whole run; the other rows: of the {} ok requests that were sent in its steady part",
+            of_all_requests.join(", "),
+            count(figures.requests)
+        ));
     }
     let columns = statistics.iter().map(|statistic| statistic.name()).chain(["n"]);
     let columns = Column::names_and_numbers("Latency (ms)", columns);
@@ -438,6 +473,51 @@ fn steady_rows(summary: &Summary, steady: &SteadyFigures) -> Vec<SteadyRow> {
     rows
 }
 
+/// Whole sessions: how many were completed, where their time went, and what the cache held.
+fn sessions(summary: &Summary) -> Option<Section> {
+    let found = summary.sessions.as_ref()?;
+    let failed = match found.failed {
+        0 => String::new(),
+        failed => format!(", {} with a failed request", count(failed)),
+    };
+    let begun = format!(
+        "{} of {} begun {} complete{failed}; {} sessions per minute, {} requests each, {} of them on the \
+         critical path, {} at once.",
+        count(found.complete),
+        counted(found.begun, "session"),
+        if found.complete == 1 { "is" } else { "are" },
+        number(found.jobs_per_min),
+        number(found.requests_mean),
+        number(found.critical_requests_mean),
+        number(found.parallelism),
+    );
+    let reuse = match &found.reuse {
+        None => "The server does not report which prompt tokens came from its cache.".to_owned(),
+        Some(reuse) => format!(
+            "Prefix cache: {} of the prompt tokens came from it, and {} could have, so {} of what was \
+             achievable was reused.",
+            percent(reuse.achieved()),
+            percent(reuse.achievable()),
+            percent(reuse.of_achievable())
+        ),
+    };
+    let rows = [
+        ("End to end", &found.e2e_ms),
+        ("In the model", &found.model_ms),
+        ("In tools", &found.tools_ms),
+        ("Waiting", &found.waiting_ms),
+    ];
+    let rows = rows.map(|(name, figures)| {
+        let p50 = percentile_cell(figures, Percentile::P50, figures.p50);
+        let p99 = percentile_cell(figures, Percentile::P99, figures.p99);
+        vec![Cell::text(name), Cell::text(number(figures.mean)), p50, p99]
+    });
+    let columns = Column::names_and_numbers("Critical path", ["Mean", "p50", "p99"]);
+    let table = Table::new("run-sessions", "", columns, rows.into());
+    let blocks = [Block::paragraph(begun), Block::paragraph(reuse), table.into()];
+    Some(section("sessions", "Sessions (ms)", blocks))
+}
+
 /// The tables of turns and of the parts of a mix.
 fn groups(summary: &Summary) -> impl Iterator<Item = Section> {
     /// Characters of a part's name.
@@ -460,19 +540,24 @@ fn groups(summary: &Summary) -> impl Iterator<Item = Section> {
     })
 }
 
+/// A percentile, marked where there are too few values for it.
+fn percentile_cell(figures: &Figures, percentile: Percentile, value: Option<f64>) -> Cell {
+    let Some(value) = value else { return Cell::text(NOTHING) };
+    let doubtful = !figures.is_certified(percentile);
+    let reason = doubtful.then(|| UNCERTIFIED.to_owned());
+    Cell { doubtful, reason, ..Cell::number(number(value), value) }
+}
+
 fn group(name: &str, figures: &GroupFigures) -> Vec<Cell> {
     let ok = match count(figures.ok) {
         ok if figures.ok == figures.requests => ok,
         ok => format!("{ok}/{}", count(figures.requests)),
     };
-    let latency = |figures: &Figures, percentile: Percentile, value: Option<f64>| {
-        let Some(value) = value else { return Cell::text(NOTHING) };
-        let doubtful = !figures.is_certified(percentile);
-        let reason = doubtful.then(|| UNCERTIFIED.to_owned());
-        Cell { doubtful, reason, ..Cell::number(number(value), value) }
-    };
     let latencies = figures.latencies.iter().flat_map(|(_, found)| {
-        [latency(found, Percentile::P50, found.p50), latency(found, Percentile::P99, found.p99)]
+        [
+            percentile_cell(found, Percentile::P50, found.p50),
+            percentile_cell(found, Percentile::P99, found.p99),
+        ]
     });
     let tokens = [whole(figures.input_tokens_mean), percent(figures.cached_share)];
     let head = [Cell::text(name), Cell::text(ok)].into_iter();
@@ -525,7 +610,62 @@ fn server_blocks(server: &ServerSide, summary: &Summary) -> Vec<Block> {
         (source, Some(scrapes(server, summary))),
     ]);
     let tokens = server_tokens(summary, server, source).map(Block::from);
-    table.map(Block::from).into_iter().chain([facts]).chain(tokens).collect()
+    let speculation = server.speculation.as_ref();
+    let by_position = speculation.and_then(|it| acceptance(it, "counters")).map(Block::from);
+    let replicas = replicas(server).map(Block::from);
+    let tables = tokens.into_iter().chain(by_position).chain(replicas);
+    table.map(Block::from).into_iter().chain([facts]).chain(tables).collect()
+}
+
+/// Each source of metrics; `None` where there is but one.
+fn replicas(server: &ServerSide) -> Option<Table> {
+    const NAME_CHARS_MAX: usize = 60;
+    type Shown = fn(&ServerSide) -> Option<String>;
+    let quantities: [(&str, Shown); 7] = [
+        ("Running", |it| Some(number(it.running?.mean))),
+        ("Waiting", |it| Some(number(it.waiting?.mean))),
+        ("KV use, highest", |it| Some(percent(it.kv_usage?.max))),
+        ("Prompt tokens", |it| Some(whole(it.prompt_tokens?.total))),
+        ("Generated tokens", |it| Some(whole(it.generation_tokens?.total))),
+        ("From the prefix cache", |it| it.prefix_hit_share.map(percent)),
+        ("Queue (ms)", |it| it.queue_ms_mean.map(fmt::latency)),
+    ];
+    let columns = Columns::new("Source", |it: &&SourceFigures| {
+        Cell::text(terminal_line(&it.name, NAME_CHARS_MAX))
+    });
+    let columns = columns.left("Role", |it| Cell::text(it.role.to_string()));
+    let columns = quantities.into_iter().fold(columns, |columns, (name, shown)| {
+        columns.right(name, move |it| {
+            let text = it.figures.as_deref().and_then(shown);
+            let reason = it.missing.as_deref().unwrap_or("it is not reported");
+            text.map_or_else(|| missing(reason), Cell::text)
+        })
+    });
+    let table = columns.table("replicas", "Sources of the server's metrics", server.sources.iter());
+    let note = "The figures above are totals of the replicas; KV use is of the fullest.".to_owned();
+    (!server.sources.is_empty()).then(|| table.noted([note]))
+}
+
+/// The acceptance of drafted tokens by their position; `None` where it is not reported.
+fn acceptance(found: &SpeculationFigures, source: &str) -> Option<Table> {
+    let rows = found.by_position.iter().enumerate();
+    let table = Columns::new("Draft token", |(at, _): &(usize, &f64)| {
+        Cell::number(count(*at as u64 + 1), *at as f64 + 1.0)
+    })
+    .right("Accepted", |(_, share)| Cell::number(percent(**share), **share))
+    .table("acceptance", "", rows);
+    let note = format!("Shares of all verification steps, by the server's {source}.");
+    (!found.by_position.is_empty()).then(|| table.noted([note]))
+}
+
+/// What the server reported of single requests besides times; `None` where there is nothing to say.
+fn reports(reports: &ReportFigures) -> Option<Section> {
+    let dropped = (0 < reports.dropped).then(|| {
+        format!("{} reported values cannot be true and are in no figure", count(reports.dropped))
+    });
+    let table = reports.speculation.as_ref().and_then(|it| acceptance(it, "reports of requests"));
+    let facts = dropped.map(|dropped| Block::facts([("dropped", Some(dropped))]));
+    section("reports", "Reported by request", facts).with(table.map(Block::from)).filled()
 }
 
 fn scrapes(server: &ServerSide, summary: &Summary) -> String {
@@ -721,7 +861,44 @@ fn client(summary: &Summary) -> Option<Section> {
         ("connections", client.dialling.as_ref().map(dialled)),
         ("p99", Some(lags)),
     ];
-    Some(section("client", "Client", [Block::facts(facts)]))
+    let blocks = std::iter::once(Block::facts(facts)).chain(workers(client).map(Block::from));
+    Some(section("client", "Client", blocks))
+}
+
+/// Each worker of a merged run; `None` on one client.
+fn workers(client: &ClientHealth) -> Option<Table> {
+    if client.workers.is_empty() {
+        return None;
+    }
+    let unknown = "not known";
+    let table = Columns::new("Worker", |worker: &&WorkerFigures| Cell::text(worker.stripe.clone()))
+        .left("Machine", |worker| known(worker.host.as_deref(), "there is no run of it"))
+        .left("Outcome", |worker| {
+            let late = worker.late_s.map(|late| format!("began {} s late", number(late)));
+            let loss = worker.loss.clone().or(late);
+            Cell::text(loss.unwrap_or_else(|| "played its whole share".to_owned()))
+        })
+        .right("Attempted", |worker| count_cell(worker.attempted))
+        .right("Not sent", |worker| count_cell(worker.not_sent))
+        .right("Loop lag p99 (ms)", move |worker| {
+            number_cell(worker.loop_lag_ms_p99_at_most, number, unknown)
+        })
+        .right("Busiest second", move |worker| number_cell(worker.driver_busy, percent, unknown))
+        .right("Clock error (ms)", move |worker| {
+            number_cell(worker.clock_error_ms, number, unknown)
+        })
+        .table("workers", "Workers that shared the load", &client.workers);
+    let apart = match client.clocks_apart_ms {
+        Some(0.0) => "All workers were on one machine: their times have one clock.".to_owned(),
+        Some(ms) => {
+            let ms = number(ms);
+            format!("Times of different workers may be {ms} ms apart; durations are of one clock.")
+        }
+        None => "How far times of different workers are apart is not known; durations are of one \
+                 clock."
+            .to_owned(),
+    };
+    Some(table.noted([apart]))
 }
 
 /// The connections that were opened before the first request.
@@ -786,9 +963,14 @@ fn checked(summary: &Summary) -> Section {
     section("checks", title, warnings.blocks)
 }
 
-/// The run as a command takes it: `latest` in the folder that commands look into.
-fn named(files: &Files) -> &str {
-    if files.run.starts_with("runs/") { "latest" } else { &files.run }
+/// The run as a command takes it: in the folder that commands look into `latest`, or SET/N.
+fn named(files: &Files) -> String {
+    let parts: Vec<&str> = files.run.trim_end_matches('/').split('/').collect();
+    match parts.as_slice() {
+        ["runs", _] => "latest".to_owned(),
+        ["runs", set, "points", number] => format!("{set}/{number}"),
+        _ => files.run.clone(),
+    }
 }
 
 fn stored(files: &Files) -> Section {
@@ -823,7 +1005,8 @@ fn provenance(summary: &Summary) -> Section {
     let is_invalid = summary.verdict == Verdict::Invalid;
     let no_use = "none: the numbers do not describe the server".to_owned();
     known.extend(facts([("Use", is_invalid.then_some(no_use))]));
-    section("provenance", "Provenance", [Block::Facts(known)])
+    section("provenance", "Provenance", frame::command(Some(summary), run.seed))
+        .with([Block::Facts(known)])
 }
 
 #[cfg(test)]

@@ -195,7 +195,7 @@ fn manner(asked: &StudyFacts, seed: u64) -> String {
             percent(target.half_width),
         ),
         (None, runs) if asked.question == QuestionKind::Repeat => format!("{runs} runs"),
-        (None, 1) if is_suite => "played once".to_owned(),
+        (None, 1) if is_suite => "each scenario once".to_owned(),
         (None, rounds) if is_suite => format!("played {rounds} times from beginning to end"),
         (None, 1) => "one run each".to_owned(),
         (None, runs) => format!("{runs} runs each"),

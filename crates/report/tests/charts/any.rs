@@ -121,7 +121,7 @@ fn any_bars() -> impl Strategy<Value = Plot> {
     let bar = (name(), proptest::option::of(signed), interval(), any::<bool>()).prop_map(
         |(series, value, interval, hollow)| {
             let note = hollow.then(|| HOSTILE.to_owned());
-            Bar { series, value, interval, hollow, failed: hollow, note }
+            Bar { series, value, text: None, interval, hollow, failed: hollow, note }
         },
     );
     let group = (name(), proptest::collection::vec(bar, 0..5))

@@ -122,8 +122,7 @@ fn a_gap_breaks_the_line_and_is_shaded() {
 
 fn bars(value: Option<f64>) -> Chart {
     let note = value.is_none().then(|| "no usage".to_owned());
-    let bar =
-        Bar { series: "out".to_owned(), value, interval: None, hollow: false, failed: false, note };
+    let bar = Bar { series: "out".to_owned(), value, note, ..Bar::default() };
     let groups = vec![BarGroup { label: "chat".to_owned(), bars: vec![bar] }];
     chart(Plot::Bars(Bars { y: measure(ScaleKind::Linear), groups }))
 }
@@ -311,14 +310,8 @@ proptest! {
 
 #[test]
 fn a_bar_of_less_than_nothing_goes_to_the_left_and_its_number_stays_on_the_right() {
-    let bar = |value: f64| Bar {
-        series: "speed-up".to_owned(),
-        value: Some(value),
-        interval: None,
-        hollow: false,
-        failed: false,
-        note: None,
-    };
+    let bar =
+        |value: f64| Bar { series: "speed-up".to_owned(), value: Some(value), ..Bar::default() };
     let group = |label: &str, value| BarGroup { label: label.to_owned(), bars: vec![bar(value)] };
     let groups = vec![group("one", 25.4), group("two", -3.1)];
     let svg =

@@ -16,7 +16,9 @@ fn words(text: &[Span]) -> String {
 }
 
 fn summary(page: &Document) -> String {
-    let Block::List(lines) = &page.sections[0].blocks[0] else { panic!("no list") };
+    let blocks = &page.sections[0].blocks;
+    assert!(matches!(blocks[0], Block::Figure(_)), "the main chart follows the cards");
+    let Block::List(lines) = &blocks[1] else { panic!("no list") };
     lines.iter().map(|line| words(line)).collect::<Vec<_>>().join("\n")
 }
 

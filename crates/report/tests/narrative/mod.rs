@@ -13,7 +13,7 @@ use inferometer_analysis::Unit;
 use inferometer_analysis::set::FoundLimit;
 use inferometer_report::narrative::claims::{self, ReasonKind, Ruling, Scope};
 use inferometer_report::narrative::findings;
-use inferometer_report::narrative::{FactUnit, Facts, Narrative};
+use inferometer_report::narrative::{Author, FactUnit, Facts, Narrative};
 use inferometer_report::pages::{self, SuiteInput};
 use serde_json::{Value, json};
 
@@ -292,11 +292,31 @@ fn links_lead_to_where_the_numbers_stand() {
 
 #[test]
 fn what_was_never_measured_has_nothing_to_say() {
-    let empty = made::suite_of(&[], ("Scaling", &[2, 4]), &[]);
-    let bare = made::suite_of(&[("bare", 1)], ("Scaling", &[2, 4]), &[]);
-    for none in [empty, bare] {
+    let unmeasured = [
+        made::suite_of(&[], ("Scaling", &[]), &[]),
+        made::suite_of(&[], ("Scaling", &[2, 4]), &[]),
+        made::suite_of(&[("bare", 1)], ("Scaling", &[2, 4]), &[]),
+    ];
+    for none in unmeasured {
         let facts = Facts::from_set(&none.set, &none.points);
         let narrative = findings::from_set(&none.set, &none.points, &facts);
-        assert!(all(&narrative).is_empty(), "{narrative:?}");
+        let Narrative { author, summary, scenarios, scaling, uncertainties, recommendations } =
+            narrative;
+        assert_eq!(author, Author::Rules);
+        assert_eq!(summary, []);
+        assert!(scenarios.values().all(Vec::is_empty), "{scenarios:?}");
+        assert_eq!(scaling, []);
+        assert_eq!(uncertainties, []);
+        assert_eq!(recommendations, []);
+    }
+    // The same sections have sentences where something was published.
+    let known = published::mi100();
+    let facts = Facts::from_set(&known.set, &known.points);
+    let narrative = findings::from_set(&known.set, &known.points, &facts);
+    let Narrative { author: _, summary, scenarios, scaling, uncertainties, recommendations } =
+        narrative;
+    assert!(!scenarios.is_empty() && scenarios.values().all(|sentences| !sentences.is_empty()));
+    for sentences in [summary, scaling, uncertainties, recommendations] {
+        assert!(!sentences.is_empty());
     }
 }

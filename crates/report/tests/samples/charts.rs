@@ -200,9 +200,7 @@ fn bars() -> Plot {
         series: series.to_owned(),
         value,
         interval: value.map(|value| (value * 0.9, value * 1.1)),
-        hollow: false,
-        failed: false,
-        note: None,
+        ..Bar::default()
     };
     let group = |label: &str, ttft, tpot| BarGroup {
         label: label.to_owned(),

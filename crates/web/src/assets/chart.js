@@ -375,5 +375,5 @@ const Chart = (() => {
     figure.append(bar);
   }
 
-  return { Explorer, make, draw, number, saving };
+  return { Explorer, make, draw, number };
 })();

@@ -1,7 +1,7 @@
 "use strict";
 // The list that filters while one types, charts, and figures of runs that are going on.
 (() => {
-  const { Explorer, make, draw, number, saving } = Chart;
+  const { Explorer, make, draw, number } = Chart;
 
   // The list works without a script; with it, only the table is exchanged.
   function list(form) {
@@ -146,8 +146,4 @@
   all("form#list").forEach(list);
   all(".explorer").forEach(explore);
   all(".live").forEach(live);
-  for (const figure of all("figure.figure[id]")) {
-    const svg = figure.querySelector(".plot svg");
-    if (svg) saving(figure, () => svg, () => `inferometer-${figure.id}`);
-  }
 })();

@@ -50,7 +50,7 @@ pub(super) fn tokens(sentence: &str) -> Vec<Token> {
         if digit(at) {
             at = end_of(from, &in_number);
             let digits = Digits::parse(&characters[from..at].iter().collect::<String>());
-            // What is no number becomes a mark, which nobody knows.
+            // What is no number becomes a mark, which is not known.
             let spelling = digits.map_or_else(|| "#".to_owned(), |digits| digits.value.to_string());
             tokens.push(Token { spelling, digits });
             continue;
@@ -177,7 +177,7 @@ impl Number {
         unit: FactUnit,
     ) -> bool {
         match self.unit {
-            // Points or parts of it: nobody knows.
+            // Points or parts of it: it is not known which.
             Some(PERCENT) if unit == FactUnit::Metric(Unit::Share) => false,
             Some(PERCENT) => self.says(difference / second * 100.0),
             Some(NumberUnit::Times) => self.says(ratio),

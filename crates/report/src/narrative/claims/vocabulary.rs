@@ -1,5 +1,5 @@
 //! The words that a checked sentence may be made of. A word that stands nowhere here may carry a
-//! claim that nobody checks, so it spoils the sentence.
+//! claim that is not checked, so it spoils the sentence.
 
 use inferometer_analysis::{Better, Unit};
 
@@ -100,7 +100,7 @@ pub(super) enum Sense {
 }
 
 impl Sense {
-    /// Whether the sentence wants the greater one; `None` where nobody knows which is better.
+    /// Whether the sentence wants the greater one; `None` where it is not known which is better.
     pub(super) fn wants_greater(self, better: Better) -> Option<bool> {
         match (self, better) {
             (Self::More, _) | (Self::Better, Better::Higher) | (Self::Worse, Better::Lower) => {

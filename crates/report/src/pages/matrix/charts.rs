@@ -34,6 +34,7 @@ fn bar(view: View<'_>, figure: MatrixFigure, row: &MatrixRow) -> Bar {
         hollow: reservation.is_some(),
         failed: matrix::is_lost(row),
         note: matrix::nothing(row).or(reservation).or(unknown),
+        ..Bar::default()
     }
 }
 
@@ -279,11 +280,11 @@ pub(super) fn speedups(
                 value: found.map(|found| found.share * 100.0),
                 interval: interval.map(|(low, high)| (low * 100.0, high * 100.0)),
                 hollow: row.same_deployment,
-                failed: false,
                 note: match found {
                     None => Some(ONE_SIDE.to_owned()),
                     Some(_) => row.same_deployment.then(|| SAME_DEPLOYMENT.to_owned()),
                 },
+                ..Bar::default()
             }
         };
         BarGroup { label: view.preset(row.preset), bars: sides.map(bar).into() }

@@ -1,0 +1,253 @@
+//! Where the time of a run went: what the time between two tokens and the time to the first one consist
+//! of, and how long the server's steps took.
+
+use inferometer_analysis::steps::Confidence;
+use inferometer_analysis::{Anatomy, BatchFigure, StepTimes};
+
+use super::prelude::*;
+use crate::chart::{
+    LinePoint, LineSeries, Lines, LinesPanel, Plot, ScaleKind, Timeline, TimelinePanel,
+    TimelineSeries, measure,
+};
+
+/// A part of this share is worth a sentence with its remedy.
+const NOTABLE: f64 = 0.10;
+/// A server that has no request for this share of the time is not at its limit.
+const IDLE: f64 = 0.20;
+/// A server whose GPUs are in use for up to this share of the time is limited by something else.
+const GPU_USED: f64 = 0.75;
+/// The share of a step over which its tokens arrive, from which the writing is worth a sentence.
+const SLOW_WRITES: f64 = 0.25;
+
+/// The page of one run's anatomy alone.
+pub fn anatomy(summary: &Summary) -> Document {
+    let title = format!("Where the time went: run {}", summary.run.id);
+    let missing = || {
+        let reason = "Too few streamed tokens arrived, so no steps of the server are visible.";
+        frame::section("anatomy", "Where the time went", [Block::paragraph(reason)])
+    };
+    Document::new(title, vec![section(summary, Detail::Full).unwrap_or_else(missing)])
+}
+
+/// `None` where too few tokens arrived for any step.
+pub(super) fn section(summary: &Summary, detail: Detail) -> Option<Section> {
+    let anatomy = summary.anatomy.as_ref()?;
+    let section = frame::section("anatomy", "Where the time went", Vec::<Block>::new());
+    if let Some(missing) = &anatomy.missing {
+        let text = format!("No step structure is visible: {missing}.");
+        return Some(section.with([Block::paragraph(text)]));
+    }
+    let findings: Vec<Text> = findings(anatomy, gpu_use(summary)).into_iter().map(plain).collect();
+    let section = section.with([Block::paragraph(opening(anatomy))]);
+    let section = section.with((!findings.is_empty()).then(|| Block::from(findings)));
+    let section = section.with(parts(anatomy));
+    if detail != Detail::Full {
+        return Some(section.with(batches(anatomy)));
+    }
+    Some(section.with(batch_chart(anatomy)).with(strip_chart(anatomy)))
+}
+
+fn opening(anatomy: &Anatomy) -> String {
+    let steps = counted(anatomy.steps, "step");
+    let part = if anatomy.cut { " in the first part of the run" } else { "" };
+    let found = format!("The arrivals of tokens show {steps} of the server{part}");
+    match anatomy.confidence {
+        Some(Confidence::High) => format!("{found}, with high confidence: {}.", anatomy.reason),
+        Some(Confidence::Low) | None => {
+            format!("{found}, with LOW confidence: {}. Take them as an estimate.", anatomy.reason)
+        }
+    }
+}
+
+/// Sentences about what takes long, with what can be done about it.
+fn findings(anatomy: &Anatomy, gpu_use: Option<f64>) -> Vec<String> {
+    let mut found = Vec::new();
+    let share = |part: f64, whole: f64| Some(part / whole).filter(|share| NOTABLE <= *share);
+    if let Some(parts) = &anatomy.between_tokens {
+        if let Some(share) = share(parts.prefill_ms, parts.mean_ms) {
+            found.push(format!(
+                "{} of the time between tokens is waiting for other requests' prefill; chunked prefill \
+                 or a lower limit of tokens per step (`max_num_batched_tokens`, `-b`) would trade TTFT \
+                 for it.",
+                percent(share)
+            ));
+        }
+        if let Some(share) = share(parts.stall_ms, parts.mean_ms) {
+            found.push(format!(
+                "{} of the time between tokens is in steps that took longer than usual although no \
+                 prompt was waiting; look at what else runs on the server, and at its CPU.",
+                percent(share)
+            ));
+        }
+    }
+    found.extend(anatomy.first_token.as_ref().and_then(|parts| {
+        let waiting = parts.other_prefill_ms + parts.other_steps_ms;
+        let of_others = parts.other_prefill_ms / waiting;
+        let share = share(waiting, parts.mean_ms).filter(|share| 0.5 <= *share)?;
+        Some(format!(
+            "{} of TTFT passes before the step of the first token, {} of that in steps with the prefill \
+             of others: fewer requests in flight, or more replicas, would shorten it.",
+            percent(share),
+            percent(of_others)
+        ))
+    }));
+    found.extend(anatomy.idle_share.filter(|share| IDLE <= *share).map(|share| {
+        format!(
+            "The server had no request for {} of the time: it is not limited by its GPU, and a higher \
+             load would use it.",
+            percent(share)
+        )
+    }));
+    let is_busy = anatomy.idle_share.is_none_or(|share| share < IDLE);
+    found.extend(gpu_use.filter(|share| is_busy && *share <= GPU_USED).map(|share| {
+        format!(
+            "The server's GPUs were idle {} of the time although requests were in flight: something else \
+             limits the server, such as its CPU.",
+            percent(1.0 - share)
+        )
+    }));
+    let spread = anatomy.spread_share.filter(|share| SLOW_WRITES <= *share);
+    found.extend(spread.zip(anatomy.spread_ms).map(|(share, ms)| {
+        format!(
+            "The tokens of one step arrive over {}, {} of the step: the server sends its streams one \
+             after another, and its CPU takes as much part in the latency as its GPU.",
+            fmt::latency(ms),
+            percent(share)
+        )
+    }));
+    found.extend(batch_finding(&anatomy.batches));
+    found
+}
+
+/// The mean share of the time in which the server's GPUs were in use.
+fn gpu_use(summary: &Summary) -> Option<f64> {
+    let devices = &summary.machines.gpus.as_ref()?.devices;
+    let used = devices.iter().filter(|device| device.counts());
+    let shares: Vec<f64> = used.filter_map(|device| Some(device.use_share?.mean)).collect();
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+/// How much longer a step takes with many requests than with few.
+fn batch_finding(batches: &[BatchFigure]) -> Option<String> {
+    let mut known = batches.iter().filter_map(|it| Some((it.batch, it.decode?.p50_ms)));
+    let (few, short) = known.next()?;
+    let (many, long) = known.next_back()?;
+    Some(format!(
+        "A step without prefill takes {} with {} and {} with {}.",
+        fmt::latency(short),
+        requests(few),
+        fmt::latency(long),
+        requests(many)
+    ))
+}
+
+fn requests(batch: f64) -> String {
+    let plural = if batch < 1.5 { "" } else { "s" };
+    format!("{} request{plural}", whole(batch))
+}
+
+/// What both times consist of.
+fn parts(anatomy: &Anatomy) -> Option<Table> {
+    let mut rows = Vec::new();
+    let mut add = |time: &str, mean: f64, parts: &[(&str, f64)]| {
+        for (name, ms) in parts {
+            let share = Cell::number(percent(ms / mean), ms / mean);
+            let ms = Cell::number(number(*ms), *ms);
+            rows.push(vec![Cell::text(time), Cell::text(*name), ms, share]);
+        }
+    };
+    if let Some(parts) = &anatomy.between_tokens {
+        let named = [
+            ("decode step at this batch size", parts.decode_ms),
+            ("prefill of other requests", parts.prefill_ms),
+            ("longer steps without prefill", parts.stall_ms),
+        ];
+        add("between tokens", parts.mean_ms, &named);
+    }
+    if let Some(parts) = &anatomy.first_token {
+        let named = [
+            ("earlier steps with others' prefill", parts.other_prefill_ms),
+            ("other earlier steps", parts.other_steps_ms),
+            ("its own step, network and client", parts.own_step_ms),
+        ];
+        add("TTFT", parts.mean_ms, &named);
+    }
+    let columns = ["Time", "Part"].map(Column::left).into_iter();
+    let columns = columns.chain(["Mean (ms)", "Share"].map(Column::right)).collect();
+    (!rows.is_empty()).then(|| {
+        Table::new("anatomy-parts", "Parts of the mean times", columns, rows).noted([
+            "Steps are seen from outside. Without timings of the server for each request, its queue and \
+             earlier parts of the same prompt cannot be told apart, nor its last step from the network.",
+        ])
+    })
+}
+
+fn batches(anatomy: &Anatomy) -> Option<Table> {
+    let times = |times: Option<StepTimes>| match times {
+        Some(times) => [count_cell(times.n), Cell::number(number(times.p50_ms), times.p50_ms)],
+        None => [Cell::text(NOTHING), Cell::text(NOTHING)],
+    };
+    let row = |figure: &BatchFigure| {
+        let batch = [Cell::number(number(figure.batch), figure.batch)];
+        batch.into_iter().chain(times(figure.decode)).chain(times(figure.prefill)).collect()
+    };
+    let rows: Vec<Vec<Cell>> = anatomy.batches.iter().map(row).collect();
+    let columns = ["Batch", "Steps", "p50 (ms)", "With prefill", "p50 (ms)"].map(Column::right);
+    let title = "Step time by batch size";
+    (!rows.is_empty()).then(|| Table::new("anatomy-batches", title, columns.to_vec(), rows))
+}
+
+fn batch_chart(anatomy: &Anatomy) -> Option<Chart> {
+    let series = |name: &str, times: fn(&BatchFigure) -> Option<StepTimes>| {
+        let point = |figure: &BatchFigure| {
+            let times = times(figure)?;
+            let note = format!(
+                "{}, p10 to p90: {} to {} ms",
+                counted(times.n, "step"),
+                number(times.p10_ms),
+                number(times.p90_ms)
+            );
+            let (x, y) = (figure.batch, times.p50_ms);
+            Some(LinePoint { x, y, note: Some(note), ..LinePoint::default() })
+        };
+        let points: Vec<LinePoint> = anatomy.batches.iter().filter_map(point).collect();
+        (!points.is_empty()).then(|| LineSeries { name: name.to_owned(), points })
+    };
+    let decode = series("decode only", |figure| figure.decode);
+    let prefill = series("with prefill", |figure| figure.prefill);
+    let series: Vec<LineSeries> = decode.into_iter().chain(prefill).collect();
+    let finding = batch_finding(&anatomy.batches)
+        .unwrap_or_else(|| "All steps have about the same number of requests.".to_owned());
+    let y = measure("Median time of a step", "ms", ScaleKind::Log);
+    let panels = vec![LinesPanel { heading: String::new(), y, series, limits: Vec::new() }];
+    let x = measure("Requests in the step", "", ScaleKind::Log);
+    let n = counted(anatomy.steps, "step");
+    let is_drawn = !panels[0].series.is_empty();
+    let plot = Plot::Lines(Lines { x, ticks_at_points: true, panels });
+    let title = "Step time against batch size".to_owned();
+    is_drawn.then(|| Chart::new("steps-by-batch".to_owned(), title, finding, n, plot))
+}
+
+/// Some seconds of the run: batch size, step time, and the prompts that were computed.
+fn strip_chart(anatomy: &Anatomy) -> Option<Chart> {
+    let strip = &anatomy.strip;
+    let longest = strip.step_ms.iter().flatten().copied().reduce(f64::max)?;
+    let panel = |heading: &str, unit: &str, points: Vec<Option<f64>>| {
+        let y = measure("", unit, ScaleKind::Linear);
+        let series = vec![TimelineSeries { name: heading.to_lowercase(), points }];
+        TimelinePanel { heading: heading.to_owned(), y, series, limits: Vec::new() }
+    };
+    let prefill = strip.prefill_tokens.iter().map(|tokens| Some(*tokens as f64)).collect();
+    let panels = vec![
+        panel("Batch size", "", strip.batch.clone()),
+        panel("Longest step", "ms", strip.step_ms.clone()),
+        panel("Prompt tokens", "", prefill),
+    ];
+    let seconds = strip.column_ms / 1e3 * strip.batch.len() as f64;
+    let finding = format!("The longest of these steps took {}.", fmt::latency(longest));
+    let n = format!("{} s in columns of {}", number(seconds), fmt::latency(strip.column_ms));
+    let (from_s, step_s) = (strip.from_ms / 1e3, strip.column_ms / 1e3);
+    let plot = Plot::Timeline(Timeline { from_s, step_s, panels });
+    let title = "Steps of some seconds from the middle of the run".to_owned();
+    (0.0 < step_s).then(|| Chart::new("steps-strip".to_owned(), title, finding, n, plot))
+}

@@ -1,0 +1,158 @@
+//! The page of a client that was judged, and its badge.
+
+use inferometer_analysis::client_judgement::{Grade, LoadJudgement, Reason};
+
+use super::prelude::*;
+use crate::document::Badge;
+use crate::escape;
+
+/// A client and the loads that it was judged on.
+#[derive(Debug)]
+pub struct JudgedClient<'a> {
+    pub title: &'a str,
+    pub command: String,
+    pub loads: &'a [LoadJudgement],
+    /// Whether each load is one answer of the conformance corpus.
+    pub is_conformance: bool,
+}
+
+const TEXT_CHARS_MAX: usize = 300;
+
+/// Its grade, a row for each load, and the figures of each.
+pub fn page(client: &JudgedClient<'_>) -> Document {
+    let grade = client.loads.iter().map(|it| it.grade).max().unwrap_or(Grade::A);
+    let good = client.loads.iter().filter(|it| it.grade == Grade::A).count() as u64;
+    let late = client.loads.iter().filter(|it| it.is_untimed).count() as u64;
+    let all = counted(client.loads.len() as u64, "load");
+    let word = format!("Grade {grade}");
+    let text = plain(format!("{} of {all} without a reason against it.", count(good)));
+    let lead = Lead {
+        subject: facts([
+            ("Client", Some(terminal_line(client.title, TEXT_CHARS_MAX))),
+            ("Command", Some(terminal_line(&client.command, 4 * TEXT_CHARS_MAX))),
+        ]),
+        verdict: Some(Badge { mood: mood(grade), word, text, points: Vec::new() }),
+        ..Lead::default()
+    };
+    let mut table = summary(client);
+    if 0 < late {
+        let late = counted(late, "load");
+        table = table.noted([format!(
+            "Times and rates of {late} are not graded: the server itself was late, because the machine was busy."
+        )]);
+    }
+    let mut sections = vec![Section::new("Loads", vec![table.into()])];
+    if !client.is_conformance {
+        let with_figures = client.loads.iter().filter(|it| !it.figures.is_empty());
+        sections
+            .push(Section::new("Reported and true figures", with_figures.map(figures).collect()));
+    }
+    sections.push(Section::new("How it is graded", vec![Block::List(GRADES.map(plain).to_vec())]));
+    Document {
+        lead,
+        ..Document::new(
+            format!("Judgement of {}", terminal_line(client.title, TEXT_CHARS_MAX)),
+            sections,
+        )
+    }
+}
+
+const GRADES: [&str; 5] = [
+    "A: counts are exact, and times and rates are within 10 % or 2 ms of the truth.",
+    "B: a time or a rate is off by up to half, or a count is not reported.",
+    "C: a time or a rate is off by more, the load was not delivered, or failures are not reported.",
+    "D: requests or tokens are miscounted, or a legal stream gave no result.",
+    "F: failed answers are counted as successes.",
+];
+
+fn summary(client: &JudgedClient<'_>) -> Table {
+    let reported = |it: &&LoadJudgement, of: fn(&LoadJudgement) -> Option<u64>| {
+        of(it).map_or_else(|| Cell::text(NOTHING), |n| Cell::number(count(n), n as f64))
+    };
+    let result = |it: &LoadJudgement| it.load.reported.as_ref().ok().cloned();
+    Columns::new("Load", |it: &&LoadJudgement| {
+        Cell::text(&it.load.name).detailed(it.load.about.clone())
+    })
+    .left("Grade", |it| Cell { mood: Some(mood(it.grade)), ..Cell::text(it.grade.to_string()) })
+    .right("Sent", |it| count_of(it.load.truth.ok + it.load.truth.failed))
+    .right("Answered well", |it| count_of(it.load.truth.ok))
+    .right("Reported as success", move |it| {
+        reported(it, |it| it.load.reported.as_ref().ok()?.completed)
+    })
+    .right("Reported as failed", move |it| {
+        reported(it, |it| it.load.reported.as_ref().ok()?.failed)
+    })
+    .right("In flight", |it| {
+        Cell::text(format!("{} of {}", fmt::compact(it.load.truth.in_flight), it.load.concurrency))
+    })
+    .only_if(!client.is_conformance)
+    .right("Tokens sent", |it| {
+        it.load.truth.result.output_tokens.map_or_else(|| Cell::text(NOTHING), count_of)
+    })
+    .right("Tokens reported", move |it| {
+        result(it).and_then(|it| it.output_tokens).map_or_else(|| Cell::text(NOTHING), count_of)
+    })
+    .left("Reasons", |it| Cell::text(reasons(&it.reasons)))
+    .table("loads", "Loads", client.loads)
+}
+
+fn count_of(number: u64) -> Cell {
+    Cell::number(count(number), number as f64)
+}
+
+fn reasons(reasons: &[Reason]) -> String {
+    let texts: Vec<String> =
+        reasons.iter().map(|it| terminal_line(&it.text, TEXT_CHARS_MAX)).collect();
+    texts.join("; ")
+}
+
+fn figures(judged: &LoadJudgement) -> Block {
+    let table = Columns::new("Figure", |it: &_| figure_name(it))
+        .right("Reported", |it| Cell::number(number(it.reported), it.reported))
+        .right("True", |it| Cell::number(number(it.truth), it.truth))
+        .right("Error", |it| {
+            it.error().map_or_else(
+                || Cell::text(NOTHING),
+                |share| Cell::number(format!("{} %", signed_percent(share)), share),
+            )
+        })
+        .left("Unit", |it| Cell::text(it.unit))
+        .table(
+            format!("figures-{}", judged.load.name),
+            judged.load.name.clone(),
+            judged.figures.iter().cloned(),
+        );
+    table.noted([judged.load.about.clone()]).into()
+}
+
+fn figure_name(figure: &inferometer_analysis::client_judgement::ComparedFigure) -> Cell {
+    Cell::text(&figure.figure)
+}
+
+fn mood(grade: Grade) -> Mood {
+    match grade {
+        Grade::A => Mood::Good,
+        Grade::B => Mood::Note,
+        Grade::C => Mood::Doubt,
+        Grade::D | Grade::F => Mood::Bad,
+    }
+}
+
+/// A badge for the page of a project.
+pub fn badge(grade: Grade) -> String {
+    let colour = match grade {
+        Grade::A => "#2e7d32",
+        Grade::B => "#558b2f",
+        Grade::C => "#b26a00",
+        Grade::D | Grade::F => "#b3261e",
+    };
+    let title = escape::xml(&format!("judged by Inferometer: {grade}"));
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"176\" height=\"20\" role=\"img\" \
+         font-family=\"Verdana, sans-serif\" font-size=\"11\" fill=\"#fff\"><title>{title}</title>\
+         <rect width=\"148\" height=\"20\" rx=\"3\" fill=\"#444\"/>\
+         <rect x=\"144\" width=\"32\" height=\"20\" rx=\"3\" fill=\"{colour}\"/>\
+         <text x=\"8\" y=\"14\">judged by Inferometer</text>\
+         <text x=\"160\" y=\"14\" text-anchor=\"middle\" font-weight=\"bold\">{grade}</text></svg>\n"
+    )
+}
