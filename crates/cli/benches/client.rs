@@ -98,6 +98,7 @@ impl Server {
     fn answer(&self, load: Load) {
         let (journal, entries) = sync_channel(JOURNAL_QUEUE);
         let run = Drive {
+            start_at: None,
             plan: load.plan(),
             target: Arc::new(self.target(load.streaming)),
             clock: SystemClock::new(),

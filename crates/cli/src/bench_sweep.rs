@@ -42,7 +42,7 @@ use serde_json::{Value, json};
 use crate::arguments::{Arguments, BenchCommand, Command as Commands, ServeSweepArguments};
 use crate::bench::{BenchExperiment, origin, with_dashes};
 use crate::failure::{Exit, Failure, Result};
-use crate::output;
+use crate::output::{self, shell_word};
 use crate::preflight::{bare_target, fetching};
 use crate::signals::{Interruption, begin_session};
 
@@ -283,8 +283,8 @@ impl<'a> Plan<'a> {
 fn format_command(words: &[String]) -> String {
     let hidden = secret::hidden(words);
     let quoted = words.iter().zip(&hidden).map(|(word, hidden)| {
-        let quoted = shlex::try_quote(word).ok().filter(|_| word == hidden);
-        quoted.map_or_else(|| hidden.clone(), std::borrow::Cow::into_owned)
+        let quoted = shell_word(word).filter(|_| word == hidden);
+        quoted.unwrap_or_else(|| hidden.clone())
     });
     let text = quoted.collect::<Vec<_>>().join(" ");
     // The same key may stand in another flag, too.

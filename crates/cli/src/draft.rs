@@ -163,7 +163,7 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
     Ok(Drafted { spec, secrets, repetition, restart_timeout, sweep, origins })
 }
 
-/// Refuses to store the hardware of a server with a run of the embedded engine that nobody chose.
+/// Refuses to store the hardware of a server with a run of the embedded engine that was not chosen.
 fn check_hardware(
     engine: &EngineTable,
     metadata: &BTreeMap<String, Value>,

@@ -16,6 +16,7 @@ mod study;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -76,12 +77,19 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Matrix(arguments) => study::matrix(&arguments),
         Command::Sweep(arguments) => study::sweep(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),
+        Command::Profile(arguments) => study::advice::profile(&arguments),
+        Command::Tune(arguments) => study::advice::tune(&arguments),
+        Command::Capacity(arguments) => study::advice::capacity(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Require(arguments) => requirements::run(&arguments),
         Command::Report(arguments) => report_files::run(&arguments),
         Command::Import(arguments) => commands::import::run(&arguments),
+        Command::Audit(arguments) => commands::audit::run(&arguments),
+        Command::Judge(arguments) => commands::judge::run(&arguments),
+        Command::Bundle(arguments) => commands::bundle::run(&arguments),
         Command::Export(arguments) => commands::export::run(&arguments),
+        Command::Merge(arguments) => workers::merge(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Engine(arguments) => commands::engine::run(&arguments),
@@ -93,6 +101,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Schema(arguments) => commands::schema(&arguments),
         Command::System(arguments) => commands::system(&arguments),
         Command::Ui(arguments) => commands::ui::run(&arguments),
+        Command::Anatomy(arguments) => commands::anatomy::run(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),
         Command::Completions(arguments) => commands::shell::completions(&arguments),
         Command::Man(arguments) => commands::shell::man(&arguments),

@@ -38,13 +38,20 @@ fn hidden(redact: fn(&Redactor, &str) -> String, text: &str) -> String {
 /// The command that was typed, as a shell reads it, without the secrets that are known by now.
 pub(crate) fn command_line() -> String {
     let words = std::env::args().skip(1);
-    let quoted = words.map(|word| {
-        let quoted = shlex::try_quote(&word).map(std::borrow::Cow::into_owned);
-        quoted.unwrap_or_else(|_| String::from("'…'"))
-    });
+    let quoted = words.map(|word| shell_word(&word).unwrap_or_else(|| String::from("'…'")));
     let line =
         std::iter::once("inferometer".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ");
     hidden(Redactor::redact, &line)
+}
+
+/// A word of a command, in quotes where a POSIX shell would not pass it on unchanged. `None` for a
+/// word with a zero byte, which no shell can pass on.
+pub(crate) fn shell_word(word: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ",._-/:=@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return Some(word.to_owned());
+    }
+    shlex::try_quote(word).ok().map(std::borrow::Cow::into_owned)
 }
 
 /// A result. A reader that left early (`| head`) is not our failure: the run is saved.
@@ -110,4 +117,36 @@ pub(crate) fn is_coloured(stream: &impl IsTerminal) -> bool {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     stream.is_terminal() && !no_colour && !dumb
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_shell_would_change_is_quoted() {
+        for plain in ["2,4,8", "ttft.p99=5%", "http://h:8000/v1", "a_b-c+d@e", "--rates", "-1"] {
+            assert_eq!(shell_word(plain).as_deref(), Some(plain));
+        }
+        for word in [
+            "",
+            "a b",
+            "ttft<500ms",
+            "$HOME",
+            "~",
+            "a*",
+            "it's",
+            "a;b",
+            "1..2\n",
+            "{a,b}",
+            "ü",
+            "#",
+            "!",
+        ] {
+            let quoted = shell_word(word).unwrap_or_default();
+            assert!(quoted.starts_with(['\'', '"']), "{word}: {quoted}");
+            assert_eq!(shlex::split(&quoted), Some(vec![word.to_owned()]), "{quoted}");
+        }
+        assert_eq!(shell_word("a\0b"), None);
+    }
 }

@@ -199,7 +199,9 @@ impl PageData {
             name: format!("{}.{ending}", self.id),
             inside: Some((media, text)),
         });
-        Document { downloads: downloads.collect(), ..document }
+        let mut footer = document.footer;
+        footer.push(format!(" {}.", self.mark()).into());
+        Document { downloads: downloads.collect(), footer, ..document }
     }
 
     /// What a card says of its origin; `sha256sum summary.json` gives the same hash.
@@ -345,14 +347,22 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode> {
 
 /// Refuses flags that contradict each other before anything is read.
 fn check_flags(arguments: &ReportArguments) -> Result<()> {
-    let ReportArguments { format, open, together, .. } = *arguments;
+    let ReportArguments { open, together, .. } = *arguments;
+    let format = arguments.format();
     let is_printed = arguments.to.as_deref() == Some(Path::new(output::STDOUT));
     let has_narrator = arguments.narrator.narrator.is_some();
     let name = format.map_or("", ReportFormat::name);
     let is_data = matches!(name, "csv" | "json" | "site" | "png" | "card");
     let is_picture = matches!(name, "png" | "card");
     let to_file = arguments.to.is_some() && !is_printed;
+    let to = arguments.to.as_deref().filter(|_| format.is_none() && !is_printed);
+    let no_folder = to.filter(|to| to.exists() && !to.is_dir());
     let refusals = [
+        (
+            no_folder.is_some(),
+            &*no_folder.map_or_else(String::new, |to| format!("{} is not a folder", to.display())),
+            "add --format html, md, csv or json",
+        ),
         (
             1 < arguments.names.len() && to_file && !together,
             "--to names one file or folder, but several runs are named",
@@ -405,7 +415,7 @@ fn make(
                 .hint("name one: --to FOLDER, or --format html --to FILE")
         })
     };
-    let Some(form) = arguments.format else {
+    let Some(form) = arguments.format() else {
         let folder = arguments.to.clone().map_or_else(own_folder, Ok)?;
         let page = write_all(&folder, &document()?, &subject.data())?;
         output::result(&format!("{}\n", page.display()))?;

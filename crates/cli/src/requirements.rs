@@ -10,8 +10,7 @@ use std::process::ExitCode;
 
 use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{
-    LatencyOrigin, Requirement, RequirementOutcome, Summary, Undecided, Verdict,
-    check_requirements, summarize,
+    LatencyOrigin, Requirement, RequirementOutcome, Summary, Undecided, Verdict, check_requirements,
 };
 use inferometer_model::fmt;
 use inferometer_model::spec::{Extent, LoadTable, Slo};
@@ -27,6 +26,7 @@ use crate::arguments::{
 };
 use crate::commands::{page, store, style};
 use crate::failure::{Exit, Failure, Result};
+use crate::measurement::summarize_stored;
 use crate::{output, results};
 
 const JUDGE_RUN: &str =
@@ -274,7 +274,7 @@ fn resolve(found: Stored) -> Result<Vec<RunDirectory>> {
             .hint(format!("name one of its runs, such as {id}/0{or}")));
     }
     let replay = play::replay_finished(&set, &manifest, |point| {
-        Ok(summarize(&point.read().map_err(Failure::from_usage)?.observations))
+        Ok(summarize_stored(&point.read().map_err(Failure::from_usage)?)?)
     })?;
     if replay.summary.is_none() {
         let stored = play::stored_runs(replay.results.len());
@@ -290,7 +290,7 @@ fn read(place: &RunDirectory, limits: &[Slo]) -> Result<Summary> {
     let spec = &stored.observations.manifest.spec;
     check_requirements(limits, &spec.slos, spec.workload.streaming)
         .map_err(|problem| Failure::usage(format!("run {}: {problem}", place.id())))?;
-    Ok(summarize(&stored.observations))
+    Ok(summarize_stored(&stored)?)
 }
 
 /// Runs that ask different things have no common value.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::tool_result::ToolResult;
-use inferometer_analysis::{DocumentError, Severity, Summary, Verdict, Warning, summarize};
+use inferometer_analysis::{DocumentError, Severity, Summary, Verdict, Warning};
 use inferometer_interchange::vllm::block::{self, BlockOptions};
 use inferometer_interchange::{Import, Imported, meaning, read_file};
 use inferometer_model::import::ImportManifest;
@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::commands::style;
 use crate::failure::{Failure, Result};
+use crate::measurement::summarize_stored;
 use crate::output;
 
 /// A finished run of ours, or one result of an import.
@@ -197,7 +198,7 @@ fn stored_summary(directory: &RunDirectory) -> Result<Summary> {
     match kept {
         Some(kept) if has_figures(&kept) => Ok(kept),
         kept => match (directory.read(), kept) {
-            (Ok(stored), _) => Ok(summarize(&stored.observations)),
+            (Ok(stored), _) => Ok(summarize_stored(&stored)?),
             // Without its records a run still has its numbers, but no charts.
             (Err(_), Some(kept)) => Ok(kept),
             (Err(error), None) => Err(Failure::from_usage(error)),

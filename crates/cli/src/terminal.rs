@@ -1,8 +1,8 @@
 //! Events as terminal lines, or as JSON for programs; and progress as a bar or a page of figures on a
 //! terminal, a line per second elsewhere.
 //!
-//! A thread of its own writes them. A terminal that is stopped with Ctrl-S, or a pipe that nobody
-//! reads, thus delays neither a run nor its storing.
+//! A thread of its own writes them. A terminal that is stopped with Ctrl-S, or a pipe without a
+//! reader, thus delays neither a run nor its storing.
 
 mod live;
 

@@ -140,8 +140,12 @@ fn what_cannot_be_compared_says_what_to_do() {
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
     let twice = compare(folder.path(), &[&only, &only]);
-    assert_eq!(twice.status.code(), Some(0));
-    assert!(support::words(&twice.stdout).contains("is in A and in B"), "{}", text(&twice.stdout));
+    assert_eq!(twice.status.code(), Some(2));
+    assert!(
+        text(&twice.stderr).contains("cannot be compared with itself"),
+        "{}",
+        text(&twice.stderr)
+    );
 }
 
 #[test]
@@ -164,9 +168,9 @@ fn a_side_without_valid_runs_exits_with_four() {
 fn a_run_without_a_summary_is_computed_again() {
     let folder = tempfile::tempdir().unwrap();
     let base = run(folder.path(), "10ms", 1, &[]);
-    let before = compare(folder.path(), &[&base, &base, "--json"]);
+    let before = compare(folder.path(), &[&base, &base, "--force", "--json"]);
     fs::remove_file(folder.path().join("runs").join(&base).join("summary.json")).unwrap();
-    let after = compare(folder.path(), &[&base, &base, "--json"]);
+    let after = compare(folder.path(), &[&base, &base, "--force", "--json"]);
     assert_eq!(document(&before), document(&after));
 }
 
@@ -246,8 +250,11 @@ fn a_comparison_has_a_page_with_charts_of_the_changes() {
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     assert_eq!(text(&ran.stdout).trim(), "page.html");
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
-    for wanted in ["fast against slow", "Change of Output throughput", "<svg", "TPOT p99"] {
+    let sections = ["Changes by metric", "Largest increase: "];
+    let charts = ["fast against slow", "Change of Output throughput", "<svg", "TPOT p99"];
+    for wanted in charts.into_iter().chain(sections) {
         assert!(page.contains(wanted), "{wanted}");
     }
+    assert_eq!(page.matches("id=\"notes").count(), 1, "one section of notes");
     assert!(page.contains("Content-Security-Policy"), "a page that may load nothing");
 }

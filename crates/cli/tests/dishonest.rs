@@ -294,7 +294,7 @@ fn prompts_that_were_sent_before_decide_nothing() {
     assert_eq!(ran.status.code(), Some(99), "{}", text(&ran.stderr));
     let found: Value = serde_json::from_slice(&ran.stdout).unwrap();
     assert_found(&found, "seen-before", "degraded");
-    let compared = output(&["compare", "latest", "latest"], folder.path());
+    let compared = output(&["compare", "latest", "latest", "--force"], folder.path());
     assert!(
         support::words(&compared.stdout).contains("in its cache"),
         "{}",

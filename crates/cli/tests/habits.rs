@@ -91,6 +91,9 @@ fn numbers_are_read_as_people_write_them() {
         );
     }
     let accepted = "write it as 8, 1000, 1_000, 2k or 1.5m";
+    refused(at, &["run", "--profile", "h200x", "--dry-run"], &["unknown profile `h200x`"]);
+    let ran = output(&["run", "--profile", "h200x"], at);
+    assert!(!text(&ran.stderr).contains("seed"), "{}", text(&ran.stderr));
     refused(at, &["run", "--requests", "ten"], &["'ten' for '--requests", accepted]);
     refused(at, &["run", "--seed", "abc"], &["'abc' for '--seed", accepted]);
     refused(at, &["run", "--requests", "1.5"], &["--requests", accepted]);
@@ -114,7 +117,39 @@ fn what_other_tools_are_told_is_translated() {
     let words: Vec<&str> = pasted.split(' ').collect();
     let wanted = "hint: write: inferometer run http://h:8000 --concurrency 4 --duration 9s";
     refused(at, &words, &["`guidellm` is a program of its own", wanted]);
-    refused(at, &["run", "--vus", "3"], &["`--vus` of k6 is here: --concurrency VALUE"]);
+    refused(at, &["run", "--vus", "3"], &["`--vus` (k6): --concurrency VALUE"]);
+    for (words, wanted) in [
+        ("runs --model llama", "filter with: inferometer runs llama"),
+        ("runs --model=llama", "filter with: inferometer runs llama"),
+        ("report --model x", "belongs to `inferometer run`"),
+        ("calibrate --concurrency 4", "belongs to `inferometer run`"),
+        ("engine --concurrency 4", "belongs to `inferometer run`"),
+        ("require --vus 3", "belongs to `inferometer run`"),
+        ("runs --rate 4", "belongs to `inferometer run`"),
+        ("suite --scenario x", "`inferometer suite -h`"),
+        ("run --max-tokens 10", "did you mean --output-tokens?"),
+        ("run --qps 4", "did you mean --rate?"),
+        ("run --users 4", "did you mean --concurrency?"),
+        ("run --key k", "did you mean --api-key-file?"),
+        ("run -H a:b", "did you mean --header?"),
+        ("run -t 4", "did you mean --duration or --total-timeout?"),
+        ("run -d 4", "did you mean --duration or --dataset?"),
+        ("run -p hi", "did you mean --prompt?"),
+        ("rnu", "did you mean: inferometer run\n"),
+        ("benchmark --url http://h:1", "write: inferometer run http://h:1"),
+        ("run --set concurrency=4", "did you mean `load.concurrency`?"),
+        ("vllm bench latency --model m", "not a load test of a server"),
+        ("explain qps", "`request_throughput`"),
+        ("explain output_tps", "`output_throughput`"),
+        ("explain sweet", "sweet spot"),
+    ] {
+        let typed: Vec<&str> = words.split(' ').collect();
+        let ran = output(&typed, at);
+        let shown = text(&ran.stdout) + &text(&ran.stderr);
+        assert!(shown.contains(wanted), "{words}: {shown}");
+        assert!(!shown.contains("VALUE"), "{words}: {shown}");
+        assert!(words.starts_with("explain") || ran.status.code() == Some(2), "{words}");
+    }
     refused(at, &["run", "--request-count", "3"], &["--requests VALUE"]);
     refused(at, &["run", "--concurency", "3"], &["did you mean --concurrency?"]);
     refused(at, &["sweep", "--rate", "1,2,4"], &["write: --rates 1,2,4"]);
@@ -182,6 +217,10 @@ fn values_are_found_and_say_where_they_come_from() {
         shown(&["--no-config"], &[("INFEROMETER_CONCURRENCY", "8")])("load.concurrency"),
         None
     );
+    let ignored =
+        configured(&inner, &["config", "show"]).env("INFEROMETER_NO_CONFIG", "1").output();
+    let ignored = text(&ignored.unwrap().stderr);
+    assert!(ignored.contains("because INFEROMETER_NO_CONFIG is set"), "{ignored}");
     let misspelt = configured(at, &["config", "show"]).env("INFEROMETER_CONCURENCY", "8").output();
     assert!(text(&misspelt.unwrap().stderr).contains("did you mean INFEROMETER_CONCURRENCY?"));
 }
@@ -253,6 +292,9 @@ fn the_page_of_a_run_is_one_screen_and_the_report_is_written() {
     let list = text(&output(&["engine", "--list"], at).stdout);
     let runs = text(&output(&["runs", "--sizes"], at).stdout);
     let matrix = text(&output(&["matrix", "r3", "--dry-run"], at).stdout);
+    // A reason is there once, below the cells that it is about.
+    assert!(matrix.lines().count() < 500 && matrix.contains("see [2]"), "{matrix}");
+    assert!(matrix.contains("[2] cannot be deployed: "), "{matrix}");
     for line in [&page, &full, &list, &runs, &matrix].iter().flat_map(|page| page.lines()) {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
     }
@@ -297,7 +339,7 @@ fn stored_runs_are_filtered_and_pruned() {
     assert_eq!(count(&["--since", "1h"]), 2);
     assert_eq!(count(&["--before", "2020-01-01"]), 0);
     assert!(text(&output(&["runs"], at).stdout).contains("alpha"), "the label is shown");
-    refused(at, &["runs", "prune"], &["nothing says what", "--before 30d"]);
+    refused(at, &["runs", "prune"], &["no filter selects", "--before 30d"]);
     refused(at, &["runs", "--since", "yesterday"], &["--since", "2026-11-18"]);
     // Nothing is removed before somebody agrees.
     let ran = output(&["runs", "prune", "alpha"], at);
@@ -311,10 +353,14 @@ fn stored_runs_are_filtered_and_pruned() {
 
 #[test]
 fn what_is_running_is_never_pruned() {
-    let engine = Engine::start(&["--ttft", "10s"]);
+    let engine = Engine::start(&[]);
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let mut run = inferometer().args(["run", &engine.url(), "-q"]).current_dir(at).spawn().unwrap();
+    let mut run = inferometer()
+        .args(["run", &engine.url(), "-q", "--duration", "5m"])
+        .current_dir(at)
+        .spawn()
+        .unwrap();
     let listed = || json(&output(&["runs", "--json"], at))["runs"].as_array().unwrap().clone();
     while listed().first().is_none_or(|run| run["state"] != "running") {
         assert_eq!(run.try_wait().unwrap(), None, "the run has ended");

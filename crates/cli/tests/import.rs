@@ -68,7 +68,9 @@ fn a_published_sweep_is_kept_shown_listed_and_verified() {
 
     let runs = output(&["runs"], folder.path());
     let listed = text(&runs.stdout);
-    assert!(listed.contains(kept.id()) && listed.contains("vllm"), "{listed}");
+    assert!(listed.contains(kept.id()) && listed.contains(" vllm bench serve "), "{listed}");
+    assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
+    assert!(listed.matches(".jsonl").count() <= 1, "the name of the file once: {listed}");
     let listed = document(&output(&["runs", "--json"], folder.path()));
     let listed = &listed["imports"][0];
     assert_eq!((&listed["results"], &listed["broken"]), (&7.into(), &0.into()), "{listed}");
@@ -91,6 +93,8 @@ fn good_records_of_a_broken_file_are_taken_and_the_rest_is_counted() {
     let unlimited = &of_file["import"]["records"][7]["result"];
     assert_eq!(unlimited["marks"][0]["kind"], "cut", "{unlimited}");
     assert_eq!(unlimited["request_goodput"], Value::Null, "missing is not zero");
+    let listed = text(&output(&["runs", "--sizes"], folder.path()).stdout);
+    assert!(listed.contains(" vllm bench serve ") && listed.contains(" 7/8 "), "{listed}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! All integration tests of this crate, in one binary: linking is most of their cost.
 
+mod advice;
 mod bench;
 mod bench_sweep;
 mod calibrate;
@@ -18,6 +19,7 @@ mod fit;
 mod ground_truth;
 mod habits;
 mod import;
+mod judging;
 mod load_shapes;
 mod machines;
 mod matrix;
@@ -27,6 +29,7 @@ mod narrator;
 mod reliability;
 mod report;
 mod require;
+mod sessions;
 mod shell;
 mod simulate;
 mod simulate_ends;
@@ -46,5 +49,6 @@ mod tls;
 mod together;
 mod ui;
 mod warm_up;
+mod workers;
 mod workloads;
 mod wrong_input;

@@ -337,7 +337,7 @@ fn some_cells_are_gone_on_with_and_the_others_later() {
     assert_eq!(names(&set, "points"), ["4", "5"]);
     assert_eq!(names(&set, "failures"), Vec::<String>::new());
     assert!(said.contains("2 of 6 runs are measured") && said.contains("resume with"), "{said}");
-    assert!(said.contains("4 are left") && said.contains(" ms, by the client"), "{said}");
+    assert!(said.contains("4 are left") && said.contains(" output tok/s, TTFT p99 "), "{said}");
     assert!(!set.join("summary.json").exists(), "it is not finished");
     let page = text(&ran.stdout);
     assert!(page.contains("A small matrix") && page.contains("matrix.csv"), "{page}");

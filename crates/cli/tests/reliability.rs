@@ -71,6 +71,10 @@ fn outputs_replace_nothing_but_regular_files() {
 
         // A FIFO has a reader.
         assert!(Command::new("mkfifo").arg(path.join("fifo")).status().unwrap().success());
+        let words: Vec<&str> = command.split(' ').chain(["fifo"]).collect();
+        let unread = output(&words, path);
+        assert!(!unread.status.success(), "nothing reads it");
+        assert!(text(&unread.stderr).contains("use - to print"), "{}", text(&unread.stderr));
         let fifo = path.join("fifo");
         let reader = std::thread::spawn(move || fs::read_to_string(fifo).unwrap());
         run(&format!("{command} fifo"));
@@ -320,7 +324,7 @@ fn a_run_whose_folder_is_removed_is_stored_all_the_same() {
     let ran = run.wait_with_output().unwrap();
     let said = text(&ran.stderr);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{said}");
-    assert!(said.contains("written anew"), "{said}");
+    assert!(said.contains("records are written again"), "{said}");
     assert_eq!(support::observations(folder.path()).records.len(), 150);
     assert!(output(&["verify", "latest"], folder.path()).status.success());
 }

@@ -51,6 +51,11 @@ fn a_folder_has_a_manual_page_for_every_command() {
         assert!(pages.join(format!("inferometer{command}.1")).exists(), "no page of {command}");
     }
     assert!(printed(&["man"]).contains("inferometer"));
+    let page = printed(&["man", "run"]);
+    assert!(page.contains("Measure one server") && page.contains("concurrency"), "{page}");
+    let unknown = output(&["man", "man1"], folder.path());
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("inferometer man ./man1"), "{}", text(&unknown.stderr));
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     let refused = output(&["man", file.to_str().unwrap()], folder.path());

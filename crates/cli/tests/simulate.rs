@@ -124,7 +124,11 @@ fn figures_add_up_to_what_was_recorded() {
     assert_eq!(gaps, document["metrics"]["itl_ms"]["n"].as_u64().unwrap());
     let ttft = &figures["distributions"][0];
     assert_eq!((&ttft["metric"], ttft["points"][0][0].as_f64()), (&"ttft".into(), Some(0.0)));
-    let fastest = ttfts(&observations(folder.path())).into_iter().fold(f64::MAX, f64::min);
+    // The chart is of the steady part, as the headline is.
+    let fastest = match document["steady"]["figures"]["ttft_ms"]["min"].as_f64() {
+        Some(fastest) => fastest,
+        None => ttfts(&observations(folder.path())).into_iter().fold(f64::MAX, f64::min),
+    };
     assert!((ttft["points"][0][1].as_f64().unwrap() - fastest).abs() < 1e-9);
     assert_eq!(figures["requests"]["rows"].as_array().unwrap().len(), 40);
     let verified = output(&["verify", "latest"], folder.path());

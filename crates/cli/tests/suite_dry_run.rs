@@ -48,7 +48,7 @@ fn a_dry_run_counts_requests_tokens_time_and_money() {
     let page = output(&["suite", "s.toml", "--dry-run", "--price", "1/h"], folder.path());
     // Lines are broken where they are full.
     let page = text(&page.stdout).replace('\n', " ");
-    for part in ["First", "c=4", "3 runs, 12 requests", "it would cost"] {
+    for part in ["First", "Second (c=4)", "3 runs, 12 requests", "it would cost"] {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(!folder.path().join("runs").exists(), "nothing was made");

@@ -156,7 +156,7 @@ fn a_suite_is_listed_by_its_name_and_compared_row_by_row() {
     assert_eq!(listed["sets"][0]["suite"], "own", "{listed}");
 
     let name = set.file_name().unwrap().to_str().unwrap();
-    let compared = output(&["compare", name, name], folder.path());
+    let compared = output(&["compare", name, name, "--force"], folder.path());
     // A run says nothing about itself, so nothing can be decided.
     assert_eq!(compared.status.code(), Some(4), "{}", text(&compared.stderr));
     assert!(text(&compared.stdout).contains("Scaling (c=4)"), "{}", text(&compared.stdout));

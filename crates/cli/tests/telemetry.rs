@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use inferometer_model::Telemetry;
 use serde_json::{Value, json};
 
-use support::{http, observations, output, server_saying, text};
+use support::{Engine, http, observations, output, server_saying, text};
 
 /// Answers each request with two tokens for a prompt of five, and has metrics that say so.
 fn counting_server(metrics_path: &'static str) -> SocketAddr {
@@ -87,4 +87,72 @@ fn metrics_are_left_alone_on_request() {
     let refused = output(&both, folder.path());
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("--telemetry off"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn several_sources_are_added_up_and_each_has_a_row() {
+    // Only the first answers requests; the second is a replica that others use.
+    let (first, second) = (counting_server("/metrics"), counting_server("/m"));
+    let other = format!("http://{second}/m");
+    let (document, _) =
+        measured(first, &["--metrics-url", &format!("http://{first}"), "--metrics-url", &other]);
+    let server = &document["server"];
+    assert_eq!(server["generation_tokens"]["total"], 80.0, "{server:#}");
+    // The scrapes are those before and after so short a run, which the timeline has as well.
+    assert_eq!(server["timeline"]["running"][0], 2.0, "{server:#}");
+    let rows = server["sources"].as_array().unwrap();
+    let name = |row: &Value| row["name"].as_str().unwrap().to_owned();
+    assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), [first.to_string(), second.to_string()]);
+    assert_eq!(rows[0]["figures"]["generation_tokens"]["total"], 80.0);
+    assert_eq!(rows[1]["figures"]["generation_tokens"]["total"], 0.0);
+    let warnings = document["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["key"] == "replicas-uneven"), "{warnings:?}");
+
+    let (document, _) =
+        measured(first, &["--metrics-url", "http://127.0.0.1:1", "--metrics-url", &other]);
+    assert_eq!(document["server"], Value::Null, "a replica is missing, so there is no total");
+}
+
+/// The engine times each request in its scheduler, reports it with the answer, and adds it to its
+/// histograms: three witnesses of the same time. The client saw the tokens.
+#[test]
+fn reported_times_are_those_of_the_scheduler() {
+    for (form, has_queue) in [("vllm", true), ("llama.cpp", false)] {
+        let arguments =
+            ["--mode", "serve", "--step", "20ms", "--request-times", form, "--max-num-seqs", "2"];
+        let engine = Engine::start(&[&arguments[..], &["--reasoning-tokens", "3"]].concat());
+        let folder = tempfile::tempdir().unwrap();
+        let load = ["--concurrency", "4", "--requests", "24", "--output-tokens", "8"];
+        let asked = ["run", &engine.url(), "--json", "-q", "--input-tokens", "16"];
+        let ran = output(&[&asked[..], &load].concat(), folder.path());
+        let document: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        let metrics = &document["metrics"];
+        let mean = |key: &str| metrics[key]["mean"].as_f64();
+        assert_eq!(mean("server_queue_ms").is_some(), has_queue, "{form}: {metrics:#}");
+        for record in &observations(folder.path()).records {
+            let report = record.server.as_deref().unwrap();
+            assert_eq!((report.dropped, report.reasoning_tokens), (0, Some(3)), "{form}");
+            // Eight tokens of steps of 20 ms.
+            let decode = report.decode.unwrap().as_secs_f64();
+            assert!((decode - 0.14).abs() < 0.001, "{form}: {decode}");
+            let prefill = report.prefill.unwrap().as_secs_f64();
+            assert!((0.0199..0.0401).contains(&prefill), "{form}: {prefill}");
+        }
+        assert_eq!(document["reports"]["requests"], 24, "{form}");
+        assert_eq!(metrics["reasoning_tokens"]["value"], 3.0, "{form}");
+        assert_eq!(metrics["reasoning_share"]["value"], 0.375, "{form}");
+        assert!(mean("ttfc_ms").unwrap() - mean("ttft_ms").unwrap() > 50.0, "{form}");
+        if has_queue {
+            // Two of four requests wait; the histogram has the same sum.
+            let (reported, counted) =
+                (mean("server_queue_ms").unwrap(), document["server"]["queue_ms_mean"].as_f64());
+            assert!((reported - counted.unwrap()).abs() < 1e-3, "{reported} {counted:?}");
+            assert!(50.0 < reported, "{reported}");
+            let parts =
+                [reported, mean("server_prefill_ms").unwrap(), mean("ttft_overhead_ms").unwrap()];
+            let ttft = mean("ttft_ms").unwrap();
+            assert!((parts.iter().sum::<f64>() - ttft).abs() < 1e-6, "{parts:?} {ttft}");
+            assert!((0.0..ttft / 2.0).contains(&parts[2]), "{parts:?}");
+        }
+    }
 }

@@ -31,7 +31,7 @@ struct Ui {
 impl Ui {
     fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut child = inferometer()
-            .args(["ui", "runs", "--port", "0"])
+            .args(["ui", "-o", "runs", "--port", "0"])
             .args(arguments)
             .current_dir(folder)
             .stdin(Stdio::null())
@@ -350,6 +350,11 @@ fn the_list_is_filtered_searched_sorted_and_paged() {
     };
     assert_eq!(ids("").len(), 3);
     assert_eq!(ids("kind=sweep").len(), 1);
+    let sweep = &ui.list("kind=sweep")["entries"][0];
+    assert_eq!(sweep["ok"], 20, "the requests of both levels: {sweep}");
+    let peak = sweep["output_per_s"].as_f64().unwrap();
+    let of_run = |id: &str| ui.list(&format!("q={id}"))["entries"][0]["output_per_s"].as_f64();
+    assert!(of_run(first.id()).unwrap() < peak, "the highest of its levels: {sweep}");
     assert_eq!(ids(&format!("q={}", first.id())), [first.id()]);
     assert_eq!(ids("q=nothing+has+these+words"), [""; 0]);
     let sorted = ids("kind=run&sort=first_token");

@@ -61,7 +61,14 @@ fn what_is_below_zero_is_refused_for_that_and_not_taken_for_a_flag() {
         (&["compare", "a", "b", "--margin", "-3%"], "from zero to less than one"),
         (&["run", "--repeat", "2", "--cool-down", "-1s"], "must not be negative"),
         (&["run", "--duration", "-5s"], "must not be negative"),
-        (&["run", "--repeat", "-1"], "not a whole number"),
+        (&["run", "--repeat", "-1"], "from 1 to 1000"),
+        (&["sweep", "--repeat", "-1"], "from 1 to 1000"),
+        (&["matrix", "r3", "--repeat", "-1"], "from 1 to 1000"),
+        (&["run", "--concurrency", "-2"], "from 1 to 1000000"),
+        (&["run", "--repeat", "two"], "not a whole number"),
+        (&["run", "--repeat", "two"], "from 1 to 1000"),
+        (&["run", "--repeat", "9g"], "from 1 to 1000"),
+        (&["run", "--seed", "-1"], "not a whole number"),
     ] {
         let found = refused(arguments);
         assert_says(&found, 2, &[arguments[arguments.len() - 2], reason]);

@@ -4,20 +4,27 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use inferometer_engine::Mode;
 use inferometer_engine::metrics::MetricNames;
+use inferometer_engine::{Mode, ReportForm};
 use inferometer_model::spec::{ClientTable, EngineTable, Grammar};
 use serde::Serialize;
 
 use super::{StoreArguments, choice};
 
-const MODES: [(&str, Mode); 3] =
-    [("serve", Mode::Serve), ("paced", Mode::Paced), ("echo", Mode::Echo)];
+const MODES: [(&str, Mode); 4] = [
+    ("serve", Mode::Serve),
+    ("paced", Mode::Paced),
+    ("echo", Mode::Echo),
+    ("corpus", Mode::Corpus),
+];
 const METRIC_NAMES: [(&str, MetricNames); 3] = [
     ("vllm-v1", MetricNames::VllmV1),
     ("vllm-v0", MetricNames::VllmV0),
     ("sglang", MetricNames::Sglang),
 ];
+
+const REPORT_FORMS: [(&str, ReportForm); 2] =
+    [("vllm", ReportForm::Vllm), ("llama.cpp", ReportForm::LlamaCpp)];
 
 #[derive(Args, Debug)]
 pub(crate) struct CalibrateArguments {
@@ -54,7 +61,8 @@ pub(crate) struct CalibrateArguments {
     mut_arg("enforce_eager", |on| on.overrides_with("no_enforce_eager")),
 )]
 pub(crate) struct EngineArguments {
-    /// `serve` plays a vLLM server; `paced` keeps a given pace; `echo` answers as fast as it can
+    /// `serve` plays a vLLM server; `paced` keeps a given pace; `echo` answers as fast as it can;
+    /// `corpus` plays the cases of the conformance corpus
     /// [default: serve]
     #[arg(long, value_parser = choice(&MODES))]
     pub(crate) mode: Option<Mode>,
@@ -68,6 +76,10 @@ pub(crate) struct EngineArguments {
     pub(crate) serve: ServeArguments,
     #[command(flatten)]
     pub(crate) paced: PacedArguments,
+    /// Case of the corpus to play, once for each; a path that begins with /case/NAME chooses one itself
+    /// [default: all, in turn]
+    #[arg(long = "case", value_name = "NAME", help_heading = "Mode corpus")]
+    pub(crate) cases: Vec<String>,
     /// End when standard input closes, so that the engine ends with its parent process
     #[arg(long, hide = true)]
     pub(crate) until_stdin_closes: bool,
@@ -93,6 +105,13 @@ pub(crate) struct ServeArguments {
     /// Names of the metrics at /metrics [default: those of vLLM's --generation]
     #[arg(long, value_name = "NAMES", value_parser = choice(&METRIC_NAMES))]
     pub(crate) metrics_names: Option<MetricNames>,
+    /// Report the time in the queue, of the prefill and of the decoding with each answer, in the form
+    /// of this server [default: not reported]
+    #[arg(long, value_name = "FORM", value_parser = choice(&REPORT_FORMS))]
+    pub(crate) request_times: Option<ReportForm>,
+    /// Tokens at the beginning of each chat answer that are reasoning [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) reasoning_tokens: Option<u32>,
     /// File with the key that clients must send [default: `INFEROMETER_ENGINE_API_KEY`]
     pub(crate) api_key_file: Option<std::path::PathBuf>,
     /// Keep a log of all steps at /steps
@@ -153,6 +172,10 @@ pub(crate) struct FitArguments {
     pub(crate) store: StoreArguments,
     #[command(flatten)]
     pub(crate) engine: EngineTable,
+    /// Learn step times from the steps that our own runs show, instead of fitting coefficients; the
+    /// hardware need not be known
+    #[arg(long, help_heading = "Fit", conflicts_with_all = ["free", "input_spread", "output_spread"])]
+    pub(crate) learn: bool,
     /// Coefficients to fit, at most one for two rows; `none` only reports how well the profile
     /// predicts the results as it is [default: the most influential ones]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Fit")]

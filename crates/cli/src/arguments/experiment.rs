@@ -15,7 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{NarratorArguments, ResultArguments};
+use super::{NarratorArguments, ResultArguments, SlurmTable};
 use crate::draft::deploy::DeployTable;
 use crate::study::sweep::{Bound, ConcurrencyLevels, Find, RateLevels};
 
@@ -99,6 +99,8 @@ pub(crate) struct Experiment {
     pub(crate) engine: EngineTable,
     #[command(flatten)]
     pub(crate) deploy: DeployTable,
+    #[arg(skip)]
+    pub(crate) slurm: SlurmTable,
     #[arg(skip)]
     #[schemars(schema_with = "metadata_schema")]
     pub(crate) metadata: BTreeMap<String, Value>,
@@ -229,6 +231,75 @@ impl SweepArguments {
         experiment.tables.sweep = self.sweep.clone();
         experiment
     }
+}
+
+/// What a server is probed with, and where its profile is written.
+#[derive(Args, Debug)]
+pub(crate) struct ProfileArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    #[command(flatten)]
+    pub(crate) results: ResultArguments,
+    /// Numbers of requests in flight to probe with [default: 1..64*2]
+    #[arg(long, value_name = "LEVELS", help_heading = "Probe")]
+    pub(crate) concurrencies: Option<Written<ConcurrencyLevels>>,
+    /// How long the probe sends requests, over all levels [default: 2m]
+    #[arg(long, value_name = "TIME", help_heading = "Probe")]
+    pub(crate) probe_time: Option<Time>,
+    /// Probe the embedded engine in virtual time
+    #[arg(long = "virtual", help_heading = "Virtual time")]
+    pub(crate) virtual_time: bool,
+    /// Name of the profile [default: learned]
+    #[arg(long, value_name = "NAME", help_heading = "Results")]
+    pub(crate) name: Option<String>,
+    /// File to write the profile to; `--profile FILE` uses it
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) save: PathBuf,
+}
+
+/// Which settings and loads are ranked, and how many are measured.
+#[derive(Args, Debug)]
+pub(crate) struct TuneArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    #[command(flatten)]
+    pub(crate) levels: SweepTable,
+    #[command(flatten)]
+    pub(crate) results: ResultArguments,
+    /// Setting to vary, with its values, such as `max_num_seqs=64,128`; the flag may be repeated
+    /// [default: those that the profile models]
+    #[arg(long, value_name = "KEY=VALUES", help_heading = "Tuning")]
+    pub(crate) vary: Vec<String>,
+    /// Deploy the best N settings and the present one, and compare them by measurements. A command of
+    /// --serve may contain the settings, as in `-np {max_num_seqs} -b {max_num_batched_tokens}`
+    #[arg(long, value_name = "N", help_heading = "Tuning")]
+    pub(crate) prove: Option<u32>,
+}
+
+/// How much is to be served, and on what.
+#[derive(Args, Debug)]
+pub(crate) struct CapacityArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    #[command(flatten)]
+    pub(crate) results: ResultArguments,
+    /// Hardware to choose from: NAME=embedded:PROFILE, or NAME=FILE with its engine and its price;
+    /// the flag may be repeated [default: the profile that is set]
+    #[arg(long = "target", value_name = "NAME=WHERE", help_heading = "Capacity")]
+    pub(crate) targets: Option<Vec<String>>,
+    /// Requests per second to serve
+    #[arg(long, value_name = "RATE", help_heading = "Capacity")]
+    #[arg(conflicts_with = "users", required_unless_present = "users")]
+    pub(crate) serve_rate: Option<f64>,
+    /// Users to serve, instead of a rate
+    #[arg(long, value_name = "N", help_heading = "Capacity")]
+    pub(crate) users: Option<u64>,
+    /// Requests of one user in a day [default: 10]
+    #[arg(long, value_name = "NUMBER", requires = "users", help_heading = "Capacity")]
+    pub(crate) requests_per_day: Option<f64>,
+    /// Rate of the busiest time over that of the mean [default: 3]
+    #[arg(long, value_name = "FACTOR", requires = "users", help_heading = "Capacity")]
+    pub(crate) peak: Option<f64>,
 }
 
 /// Flags that would make all scenarios alike are refused with a reason, and no help shows them: the

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::output::shell_word;
 
 #[derive(Deserialize)]
 struct Table {
@@ -21,11 +22,16 @@ struct Table {
 pub(crate) struct Tool {
     name: String,
     programs: Vec<String>,
+    #[serde(default)]
     commands: Vec<String>,
+    /// Its commands that measure no server, with what to do instead; an empty one stands for all others.
+    #[serde(default)]
+    others: BTreeMap<String, String>,
     /// Our command that has the same flags.
     same: Option<String>,
     #[serde(default)]
     defaults: Vec<DefaultFlag>,
+    #[serde(default)]
     flags: BTreeMap<String, String>,
 }
 
@@ -51,12 +57,15 @@ pub(crate) fn translate(typed: &[String]) -> Option<Failure> {
     let (program, words) = typed.get(launched..)?.split_first()?;
     let program = Path::new(program).file_name()?.to_str()?;
     let tool = TOOLS.iter().find(|tool| tool.programs.iter().any(|it| it == program))?;
-    let begins = |command: &&String| {
+    let begins = |command: &str| {
         let own: Vec<&str> = command.split_whitespace().collect();
         words.len() >= own.len() && words.iter().zip(&own).all(|(word, own)| word == own)
     };
     let message = format!("`{program}` is a program of its own, not a command of inferometer");
-    let Some(command) = tool.commands.iter().find(begins) else {
+    if let Some((_, instead)) = tool.others.iter().rev().find(|(command, _)| begins(command)) {
+        return Some(Failure::usage(message).hint(instead.clone()));
+    }
+    let Some(command) = tool.commands.iter().find(|command| begins(command)) else {
         return Some(Failure::usage(message).hint(format!(
             "paste a whole measurement, such as `inferometer {program} {} …`, to see it translated",
             tool.commands.first().map_or("", String::as_str)
@@ -75,24 +84,32 @@ pub(crate) fn translate(typed: &[String]) -> Option<Failure> {
     Some(Failure::usage(message).shown(notes).hint(format!("write: {translation}")))
 }
 
-/// What a long flag of another tool is here.
-pub(crate) fn flag_hint(flag: &str) -> Option<String> {
+/// What a flag of other tools is called by a command that `has` these flags.
+pub(crate) fn flag_hint(flag: &str, has: impl Fn(&str) -> bool) -> Option<String> {
     let mut found: Vec<(String, Vec<&str>)> = Vec::new();
     for tool in TOOLS.iter() {
         let Some(template) = tool.template(flag) else { continue };
-        let meaning = match template.strip_prefix('!') {
-            Some(instead) => instead.trim().to_owned(),
-            None if template.is_empty() => "not needed here".to_owned(),
-            None if template == "{url}" => "the URL, behind the command".to_owned(),
-            None => template.replace("{time}", "TIME").replace("{}", "VALUE"),
+        let meaning = match (template.strip_prefix('!'), template.split(' ').next()) {
+            (Some(instead), _) => {
+                let is_here = |word: &str| has(word.trim_end_matches([',', ';', ':']));
+                let mut named = instead.split(' ').filter(|word| word.starts_with("--")).peekable();
+                let is_named = named.peek().is_none() || named.any(is_here);
+                (has("--requests") && is_named).then(|| instead.trim().to_owned())
+            }
+            (None, Some("")) => has("--requests").then(|| "not needed here".to_owned()),
+            (None, Some("{url}")) => has("--url").then(|| "the URL, behind the command".to_owned()),
+            (None, own) => own
+                .filter(|own| has(own))
+                .map(|_| template.replace("{time}", "TIME").replace("{}", "VALUE")),
         };
+        let Some(meaning) = meaning else { continue };
         match found.iter_mut().find(|(known, _)| *known == meaning) {
             Some((_, tools)) => tools.push(&tool.name),
             None => found.push((meaning, vec![&tool.name])),
         }
     }
     let hint = |(meaning, tools): &(String, Vec<&str>)| {
-        format!("`{flag}` of {} is here: {meaning}", tools.join(" and "))
+        format!("`{flag}` ({}): {meaning}", tools.join(", "))
     };
     (!found.is_empty()).then(|| found.iter().map(hint).collect::<Vec<_>>().join("\n      "))
 }
@@ -103,7 +120,7 @@ pub(crate) fn document() -> String {
     use std::fmt::Write as _;
 
     let mut page = String::new();
-    for tool in TOOLS.iter() {
+    for tool in TOOLS.iter().filter(|tool| !tool.flags.is_empty()) {
         let _ = writeln!(page, "\n## {}\n\n| there | here |\n|---|---|", tool.name);
         for (names, template) in &tool.flags {
             let names = names.split_whitespace().map(|name| format!("`{name}`"));
@@ -137,11 +154,7 @@ struct Translation {
 
 impl std::fmt::Display for Translation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=@%+".contains(c);
-        let quote = |word: &str| match shlex::try_quote(word) {
-            Ok(quoted) if word.is_empty() || !word.chars().all(is_plain) => quoted.into_owned(),
-            Ok(_) | Err(_) => word.to_owned(),
-        };
+        let quote = |word: &str| shell_word(word).unwrap_or_else(|| word.to_owned());
         write!(f, "inferometer {}", self.command)?;
         if let Some(url) = &self.url {
             write!(f, " {}", quote(url))?;

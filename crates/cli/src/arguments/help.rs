@@ -160,6 +160,7 @@ const EXAMPLES: &[(&str, [&str; 3])] = &[
             "export latest --format parquet --to tables",
         ],
     ),
+    ("merge", ["merge /shared/load", "merge first second third", "merge /shared/load --json"]),
     (
         "bench",
         [
@@ -197,6 +198,44 @@ const EXAMPLES: &[(&str, [&str; 3])] = &[
             "run http://gpu1:8000 --server-info 'ssh gpu1 inferometer system --json'",
         ],
     ),
+    (
+        "profile",
+        [
+            "profile http://localhost:8000 --save mine.toml",
+            "profile http://localhost:8000 --save mine.toml --probe-time 60s",
+            "profile --virtual --profile h100-llama-3.1-8b --save mine.toml",
+        ],
+    ),
+    (
+        "tune",
+        [
+            "tune --profile mine.toml --vary max_num_seqs=16,64 --slo 'ttft.p99<500ms'",
+            "tune --profile mine.toml --vary max_num_seqs=16,64 --prove 1 --repeat 3",
+            "tune --profile mine.toml --vary block_size=16,32 --concurrencies 16,64",
+        ],
+    ),
+    (
+        "capacity",
+        [
+            "capacity --profile mine.toml --serve-rate 50 --price 4/h",
+            "capacity --profile mine.toml --users 1M --requests-per-day 20",
+            "capacity --target h100=embedded:h100-llama-3.1-8b --serve-rate 50",
+        ],
+    ),
+    (
+        "audit",
+        ["audit results.md", "audit published.toml --format json", "audit *.json --format html"],
+    ),
+    (
+        "judge",
+        [
+            "judge --preset guidellm",
+            "judge --preset aiperf -- /opt/aiperf/bin/aiperf",
+            "judge -- my-client --url {url} --model {model} --output {output}",
+        ],
+    ),
+    ("bundle", ["bundle latest", "bundle RUN --to run.bundle", "bundle latest --redact"]),
+    ("anatomy", ["anatomy latest", "anatomy SET/3 --format md", "anatomy RUN --format json"]),
     ("verify", ["verify latest", "verify RUN --full", "verify SET/3 --format vllm"]),
     ("ui", ["ui --open", "ui results --port 8080", "ui --allow-run"]),
     (
@@ -207,7 +246,7 @@ const EXAMPLES: &[(&str, [&str; 3])] = &[
             "completions fish > ~/.config/fish/completions/inferometer.fish",
         ],
     ),
-    ("man", ["man > inferometer.1", "man man1", "man ~/.local/share/man/man1"]),
+    ("man", ["man > inferometer.1", "man run", "man ~/.local/share/man/man1"]),
 ];
 
 /// Puts examples below the help, and shortens `-h`.

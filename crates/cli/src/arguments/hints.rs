@@ -1,12 +1,13 @@
 //! What was meant by arguments that cannot be read: flags and commands of other tools, lists where one
 //! value is wanted, and misspelt names.
 
-use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory};
 
 use super::{Arguments, foreign};
 use crate::experiment::{is_file, nearest};
 use crate::failure::Failure;
+use crate::output::shell_word;
 
 /// First words that people try, and the command that does it.
 const COMMANDS: [(&str, &str); 12] = [
@@ -24,6 +25,21 @@ const COMMANDS: [(&str, &str); 12] = [
     ("rm", "runs prune"),
 ];
 
+/// Names that people try, and our flags with that meaning; of these, the command's own are suggested.
+const FLAGS: [(&str, &str); 8] = [
+    ("--max-tokens --max-completion-tokens --max-new-tokens", "--output-tokens"),
+    ("--qps --tps", "--rate"),
+    ("--users --clients", "--concurrency"),
+    ("--key --api-key --apikey", "--api-key-file"),
+    ("-H", "--header"),
+    ("-t", "--duration --total-timeout"),
+    ("-d", "--duration --dataset"),
+    ("-p", "--prompt"),
+];
+
+/// What `inferometer runs` finds by words and not by flags.
+const FOUND_BY_WORDS: [&str; 6] = ["--model", "--server", "--url", "--label", "--name", "--id"];
+
 /// The failure that says what was meant; `None` leaves the message to clap.
 pub(crate) fn explain(error: &clap::Error, typed: &[String]) -> Option<Failure> {
     if let Some(failure) = foreign::translate(typed) {
@@ -37,7 +53,8 @@ pub(crate) fn explain(error: &clap::Error, typed: &[String]) -> Option<Failure> 
     let kind = error.kind();
     if kind == ErrorKind::UnknownArgument {
         let flag = text(ContextKind::InvalidArg)?.split(['=', ' ']).next()?;
-        return flag.starts_with("--").then(|| unknown_flag(flag, command, typed));
+        let is_known = FLAGS.iter().any(|(tried, _)| tried.split(' ').any(|it| it == flag));
+        return (is_known || flag.starts_with("--")).then(|| unknown_flag(flag, command, typed));
     }
     if kind == ErrorKind::InvalidSubcommand {
         return unknown_command(text(ContextKind::InvalidSubcommand)?, typed);
@@ -59,20 +76,45 @@ fn unknown_flag(flag: &str, command: &str, typed: &[String]) -> Failure {
         name = format!("{name} {word}");
     }
     let failure = Failure::usage(format!("{flag} is not a flag of `{name}`"));
+    let names = |own: &Command| -> Vec<String> {
+        let flags = own.get_arguments().filter(|argument| !argument.is_hide_set());
+        flags
+            .flat_map(|flag| flag.get_long_and_visible_aliases().unwrap_or_default())
+            .map(|name| format!("--{name}"))
+            .collect()
+    };
+    let (own, measuring) =
+        (names(own), whole.find_subcommand("run").map(names).unwrap_or_default());
+    if let Some((_, meant)) = FLAGS.iter().find(|(tried, _)| tried.split(' ').any(|it| it == flag))
+    {
+        let meant: Vec<&str> =
+            meant.split(' ').filter(|it| own.iter().any(|own| own == it)).collect();
+        if !meant.is_empty() {
+            return failure.hint(format!("did you mean {}?", meant.join(" or ")));
+        }
+    }
     // `bench` has its own reasons for the flags of vLLM's client.
+    let foreign = |own: &[String]| foreign::flag_hint(flag, |it| own.iter().any(|own| own == it));
     if command != "bench"
-        && let Some(hint) = foreign::flag_hint(flag)
+        && let Some(hint) = foreign(&own)
     {
         return failure.hint(hint);
     }
-    let flags = own.get_arguments().filter(|argument| !argument.is_hide_set());
-    let names: Vec<String> = flags
-        .flat_map(|flag| flag.get_long_and_visible_aliases().unwrap_or_default())
-        .map(|name| name.replace('-', "_"))
-        .collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    failure.hint(match nearest(flag.trim_start_matches('-'), &names) {
+    if command == "runs" && FOUND_BY_WORDS.contains(&flag) {
+        let attached = |word: &String| Some(word.strip_prefix(flag)?.strip_prefix('=')?.to_owned());
+        let next = typed.iter().skip_while(|word| *word != flag).nth(1).cloned();
+        let value = typed.iter().find_map(attached).or(next).and_then(|word| shell_word(&word));
+        let value = value.unwrap_or_else(|| "TEXT".to_owned());
+        return failure.hint(format!("filter with: inferometer runs {value}"));
+    }
+    let known: Vec<String> = own.iter().map(|it| it[2..].replace('-', "_")).collect();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let is_of_run = measuring.iter().any(|it| it == flag) || foreign(&measuring).is_some();
+    failure.hint(match nearest(flag.trim_start_matches('-'), &known) {
         Some(near) => format!("did you mean --{}?", near.replace('_', "-")),
+        None if is_of_run && command != "bench" => {
+            format!("it belongs to `inferometer run`; `{name} -h` lists the flags of this command")
+        }
         None => format!("`{name} -h` lists the flags that most people need, --help all of them"),
     })
 }
@@ -80,11 +122,20 @@ fn unknown_flag(flag: &str, command: &str, typed: &[String]) -> Failure {
 fn unknown_command(word: &str, typed: &[String]) -> Option<Failure> {
     let failure = Failure::usage(format!("`{word}` is not a command of inferometer"));
     if word.contains("://") || word.starts_with("localhost") || is_file(word) {
-        let words = shlex::try_join(typed.iter().map(String::as_str)).ok()?;
+        let words: Option<Vec<String>> = typed.iter().map(|word| shell_word(word)).collect();
+        let words = words?.join(" ");
         return Some(failure.hint(format!("to measure it, write: inferometer run {words}")));
     }
-    let (_, command) = COMMANDS.iter().find(|(tried, _)| *tried == word)?;
-    Some(failure.hint(format!("write: inferometer {command}")))
+    if let Some((_, command)) = COMMANDS.iter().find(|(tried, _)| *tried == word) {
+        let url = typed.iter().find(|word| word.contains("://")).and_then(|url| shell_word(url));
+        let command = command.replace("URL", url.as_deref().unwrap_or("URL"));
+        return Some(failure.hint(format!("write: inferometer {command}")));
+    }
+    // Two letters the wrong way round are one mistake.
+    let whole = Arguments::command();
+    let mut names = whole.get_subcommands().filter(|it| !it.is_hide_set()).map(Command::get_name);
+    let near = names.find(|name| strsim::damerau_levenshtein(word, name) == 1)?;
+    (2 < word.len()).then(|| failure.hint(format!("did you mean: inferometer {near}")))
 }
 
 /// `--rate 1,2,4` is a sweep.

@@ -6,7 +6,9 @@ mod experiment;
 pub(crate) mod foreign;
 mod help;
 pub(crate) mod hints;
+mod judging;
 mod results;
+mod workers;
 
 use std::any::TypeId;
 use std::net::IpAddr;
@@ -22,7 +24,11 @@ pub(crate) use bench::*;
 pub(crate) use engine::*;
 pub(crate) use experiment::*;
 pub(crate) use inferometer_model::spec::{Grammar, Time, Written, count, number};
+pub(crate) use judging::*;
 pub(crate) use results::*;
+pub(crate) use workers::*;
+
+use crate::experiment::schema;
 
 /// What `--version` prints behind the name.
 const VERSION: &str = concat!(
@@ -35,7 +41,8 @@ const VERSION: &str = concat!(
 
 /// Measures LLM inference servers, and reports how valid its numbers are.
 ///
-/// Without a command it plays the suite `quick` on the embedded engine: a minute that needs nothing.
+/// Without a command it plays the suite `quick` on the embedded engine: about half a minute, and
+/// nothing else is needed.
 #[derive(Debug, Parser)]
 #[command(name = "inferometer", version, long_version = VERSION, max_term_width = 100, allow_negative_numbers = true)]
 #[command(mut_subcommands(with_flags))]
@@ -83,6 +90,22 @@ pub(crate) enum Command {
     /// not seen.
     #[command(allow_negative_numbers = true)]
     Fit(Box<FitArguments>),
+    /// Probe a server for two minutes, learn its step times, and write a profile
+    ///
+    /// A staircase of requests in flight, with prompts of many lengths that the server has not seen.
+    /// Simulations with the profile predict other loads of that server, with intervals. Options under
+    /// "The embedded engine" tell what is known of a server's settings and hardware.
+    #[command(allow_negative_numbers = true)]
+    Profile(Box<ProfileArguments>),
+    /// Rank settings and loads of a server in virtual time, and prove the best ones by measurements
+    ///
+    /// Each load that `sweep` takes is simulated with each setting that the profile models; what it
+    /// cannot model is listed. The profile of a live server is learned by `profile`.
+    #[command(allow_negative_numbers = true)]
+    Tune(Box<TuneArguments>),
+    /// How many replicas of which hardware serve a rate or so many users within SLOs, and the price
+    #[command(allow_negative_numbers = true)]
+    Capacity(Box<CapacityArguments>),
     /// Compare runs or sets: what changed, with confidence intervals, and whether it is better
     ///
     /// Refuses what is not comparable and says why. Exits with 10 when the primary quantity is worse,
@@ -114,13 +137,39 @@ pub(crate) enum Command {
     /// Without --format the HTML page and the Markdown page with its charts are put into the folder
     /// of the run or set, and the path of the HTML page is printed.
     Report(ReportArguments),
+    /// Show where the time of a stored run went, from the server's steps
+    ///
+    /// Tokens of one step leave together, so their arrivals show which requests were in each step and how
+    /// long it took: what the time between tokens and TTFT consist of, with what can be done about it.
+    Anatomy(AnatomyArguments),
     /// Import result files of other tools, so that every command can use them
     ///
     /// The file is kept as it is. What could not be mapped is listed, and what is missing stays
     /// missing.
     Import(ImportArguments),
+    /// Check published results without their server: arithmetic, hardware, caches, lost requests, samples
+    ///
+    /// Reads what `import` reads, pages with tables of results, and tables typed into TOML. Each finding
+    /// has its evidence and what would settle it. Exits with 4 when a figure cannot be true or describes
+    /// only a part of the load.
+    Audit(AuditArguments),
+    /// Judge another benchmark client: what it reports, beside the truth of the server that it measured
+    ///
+    /// Starts the embedded engine, whose truth is known, runs the client's own command against it with
+    /// clean, overloaded, failing and oddly framed streams, and grades its counts, times and rates. Exits
+    /// with 4 from grade D on.
+    Judge(JudgeArguments),
+    /// Write a run or a set as one file that `verify` checks and recomputes on any machine
+    Bundle(BundleArguments),
     /// Write runs in other tools' formats
     Export(ExportArguments),
+    /// Merge the runs of the workers of one load into one run
+    ///
+    /// The workers were started with `run --stripe`, or by `run --on`. Every record of every worker is
+    /// in the merged run, and its figures are computed from all of them. A worker that is missing,
+    /// died or began late is named, and its requests are accounted for. Exits with 4 if the run is
+    /// invalid.
+    Merge(MergeArguments),
     /// Do what `vllm bench` does, with the same flags, labels and files
     #[command(allow_negative_numbers = true)]
     Bench(Box<BenchArguments>),
@@ -149,11 +198,11 @@ pub(crate) enum Command {
     /// Serves pages on this machine and prints their address. It only reads, unless --allow-run is
     /// set.
     Ui(UiArguments),
-    /// Recompute the summary of a stored run, set or import, and compare it with what is stored
+    /// Recompute the summary of a stored run, set, import or bundle, and compare it with what is stored
     Verify(StoredRunArguments),
     /// Print the script that completes commands, flags and names in a shell
     Completions(CompletionsArguments),
-    /// Print the manual page, or write those of all commands into a folder
+    /// Print the manual page of a command, or write those of all commands into a folder
     Man(ManArguments),
 }
 
@@ -167,6 +216,9 @@ impl Command {
             Self::Sweep(arguments) => Some(&arguments.results),
             Self::Matrix(arguments) => Some(&arguments.results),
             Self::Simulate(arguments) => Some(&arguments.results),
+            Self::Profile(arguments) => Some(&arguments.results),
+            Self::Tune(arguments) => Some(&arguments.results),
+            Self::Capacity(arguments) => Some(&arguments.results),
             _ => None,
         }
     }
@@ -217,17 +269,28 @@ fn with_numbers(argument: Arg) -> Arg {
         return argument;
     }
     let real = |text: &str| number(text).ok_or("write a number, such as 0.5, 20 or 2k");
+    let long = argument.get_long().unwrap_or(argument.get_id().as_str()).replace('_', "-");
     if kind == TypeId::of::<u16>() {
-        argument.value_parser(count::<u16>)
+        argument.value_parser(move |text: &str| count_of_flag::<u16>(text, &long))
     } else if kind == TypeId::of::<u32>() {
-        argument.value_parser(count::<u32>)
+        argument.value_parser(move |text: &str| count_of_flag::<u32>(text, &long))
     } else if kind == TypeId::of::<u64>() {
-        argument.value_parser(count::<u64>)
+        argument.value_parser(move |text: &str| count_of_flag::<u64>(text, &long))
     } else if kind == TypeId::of::<f64>() {
         argument.value_parser(real)
     } else {
         argument
     }
+}
+
+/// A whole number; the message about any other value names the range of the flag, which is that of
+/// its key in the experiment file.
+fn count_of_flag<T: TryFrom<u64>>(text: &str, long: &str) -> Result<T, String> {
+    let with_range = |problem| match schema::range_of_flag(&format!("--{long}")) {
+        Some(range) => format!("{problem}; it must be {range}"),
+        None => problem,
+    };
+    count(text).map_err(with_range)
 }
 
 /// A flag with one of these names as its value.
@@ -259,10 +322,19 @@ pub(crate) struct RunArguments {
     /// Simulate it in virtual time; `inferometer simulate` is short for this
     #[arg(long = "virtual", help_heading = "Virtual time")]
     pub(crate) virtual_time: bool,
+    /// Hold the run to the rules of an audit: at least a minute and 662 requests, a seed that nobody
+    /// chooses, no warm cache, a client with room to spare; its page has a table of them
+    #[arg(long, conflicts_with = "virtual_time", help_heading = "Audit")]
+    pub(crate) audit: bool,
+    /// Text from the auditor that the seed of an audited run follows from [default: drawn]
+    #[arg(long, value_name = "TEXT", conflicts_with = "virtual_time", help_heading = "Audit")]
+    pub(crate) audit_nonce: Option<String>,
     /// Simulation: keep every record, or none [default: all]
     #[arg(long, value_enum, value_name = "WHICH")]
     #[arg(requires = "virtual_time", help_heading = "Virtual time")]
     pub(crate) records: Option<Records>,
+    #[command(flatten)]
+    pub(crate) workers: WorkerArguments,
 }
 
 #[derive(Args, Debug)]
@@ -492,9 +564,11 @@ pub(crate) struct PruneArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct UiArguments {
-    /// Folder of stored runs [default: ./runs, or `INFEROMETER_RUNS`]
-    #[arg(value_name = "FOLDER")]
+    /// Folder of stored runs, as with --output
+    #[arg(value_name = "FOLDER", conflicts_with = "folder")]
     pub(crate) runs: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
     /// Port to listen on; 0 is any free one [default: 7431, or a free one where it is taken]
     pub(crate) port: Option<u16>,
     /// Address to listen on; one that other machines can reach needs --token [default: 127.0.0.1]
@@ -523,15 +597,16 @@ pub(crate) struct CompletionsArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct ManArguments {
-    /// Folder to write to, such as ~/.local/share/man/man1 [default: print the page of the program]
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: Option<PathBuf>,
+    /// Command whose page is printed, or the folder to write the pages of all commands to, written
+    /// with a slash, such as ./man1 [default: print the page of the program]
+    #[arg(value_name = "COMMAND|DIR")]
+    pub(crate) page: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct StoredRunArguments {
-    /// The id of a run, set or import, the beginning of one, `latest`, the path of its folder, or
-    /// SET/N for a run of a set
+    /// The id of a run, set or import, the beginning of one, `latest`, the path of its folder or bundle,
+    /// or SET/N for a run of a set
     #[arg(value_name = "NAME")]
     pub(crate) run: String,
     #[command(flatten)]
@@ -567,10 +642,13 @@ mod tests {
     fn every_other_field_is_a_flag() {
         let found = positionals(&Arguments::command()).join(", ");
         let expected = "run URL|FILE, suite NAME|FILE, suite URL|FILE, sweep URL|FILE, \
-                        matrix NAME|FILE, simulate URL|FILE, fit RESULT, compare SIDE, \
-                        plan URL|FILE, check URL|FILE, require RUN|LIMIT, report RUN, import FILE, \
-                        export RUN, explain WORD, runs TEXT, prune TEXT, show URL|FILE, \
-                        recover NAME, ui FOLDER, verify NAME, completions SHELL, man DIR";
+                        matrix NAME|FILE, simulate URL|FILE, fit RESULT, profile URL|FILE, \
+                        tune URL|FILE, capacity URL|FILE, compare SIDE, plan URL|FILE, \
+                        check URL|FILE, require RUN|LIMIT, report RUN, anatomy RUN, import FILE, \
+                        audit FILE, judge CLIENT, bundle NAME, export RUN, merge DIR, \
+                        explain WORD, runs TEXT, prune TEXT, \
+                        show URL|FILE, recover NAME, ui FOLDER, verify NAME, completions SHELL, \
+                        man COMMAND|DIR";
         assert_eq!(found, expected);
     }
 }

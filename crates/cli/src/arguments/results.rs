@@ -27,7 +27,8 @@ pub(crate) struct ReportArguments {
     /// What to make [default: html, md and card]
     #[arg(long, value_enum, value_name = "FORM", help_heading = "Results")]
     pub(crate) format: Option<ReportFormat>,
-    /// Where to write it: a file, or a folder where no --format is named, or `-` to print it
+    /// Where to write it: a file, whose ending sets the format where --format does not, a folder, or
+    /// `-` to print it
     /// [default: the folder of the run, set or import; csv and json are printed]
     #[arg(long, value_name = "PATH", help_heading = "Results")]
     pub(crate) to: Option<PathBuf>,
@@ -39,6 +40,30 @@ pub(crate) struct ReportArguments {
     /// No messages; results and errors only
     #[arg(short, long, help_heading = "Results")]
     pub(crate) quiet: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AnatomyArguments {
+    /// The id of a run, the beginning of one, `latest`, the path of its folder, or SET/N for a run of a set
+    #[arg(value_name = "RUN")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
+    /// What to print
+    #[arg(long, value_enum, value_name = "FORM", default_value = "page")]
+    pub(crate) format: AnatomyFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnatomyFormat {
+    /// Tables for a terminal
+    Page,
+    /// One file that needs nothing else
+    Html,
+    /// Markdown
+    Md,
+    /// The numbers, and every step
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
@@ -58,6 +83,20 @@ pub(crate) enum ReportFormat {
     Png,
     /// One picture with the headline numbers and the verdict, as PNG and SVG
     Card,
+}
+
+impl ReportArguments {
+    /// The format that is set, or that of the file's ending.
+    pub(crate) fn format(&self) -> Option<ReportFormat> {
+        let to = self.to.as_deref().filter(|to| !to.is_dir());
+        self.format.or_else(|| match to?.extension()?.to_str()? {
+            "html" | "htm" => Some(ReportFormat::Html),
+            "md" => Some(ReportFormat::Md),
+            "csv" => Some(ReportFormat::Csv),
+            "json" => Some(ReportFormat::Json),
+            _ => None,
+        })
+    }
 }
 
 impl ReportFormat {
@@ -133,13 +172,20 @@ pub(crate) struct CompareArguments {
     #[arg(long = "tp", value_name = "SIDE=N", value_delimiter = ',', requires = "gpus")]
     #[arg(value_parser = tensor_parallel, help_heading = "Layouts")]
     pub(crate) tensor_parallel: Vec<(String, u32)>,
+    #[command(flatten)]
+    pub(crate) write: WriteArguments,
+}
+
+/// In which form a document is written, and where.
+#[derive(Args, Debug)]
+pub(crate) struct WriteArguments {
     /// Print one JSON document instead of the page (short for --format json)
     #[arg(long, conflicts_with = "format", help_heading = "Results")]
     pub(crate) json: bool,
-    /// What to write: the page, the JSON document, Markdown for a pull request, or HTML with charts of
-    /// the changes [default: page]
+    /// What to write: the page, the JSON document, Markdown for a pull request, or HTML
+    /// [default: page, and HTML into a file that ends in .html]
     #[arg(long, value_enum, help_heading = "Results")]
-    pub(crate) format: Option<CompareFormat>,
+    pub(crate) format: Option<DocumentFormat>,
     /// File to write it to, or `-` to print it [default: printed]
     #[arg(long, value_name = "PATH", help_heading = "Results")]
     pub(crate) to: Option<PathBuf>,
@@ -149,21 +195,21 @@ pub(crate) struct CompareArguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CompareFormat {
+pub(crate) enum DocumentFormat {
     Page,
     Json,
     Md,
     Html,
 }
 
-impl CompareArguments {
-    pub(crate) fn format(&self) -> CompareFormat {
-        let json = self.json.then_some(CompareFormat::Json);
+impl WriteArguments {
+    pub(crate) fn format(&self) -> DocumentFormat {
+        let json = self.json.then_some(DocumentFormat::Json);
         let has_ending = |ending: &str| {
             self.to.as_ref().is_some_and(|to| to.extension() == Some(ending.as_ref()))
         };
-        let html = has_ending("html").then_some(CompareFormat::Html);
-        self.format.or(json).or(html).unwrap_or(CompareFormat::Page)
+        let html = has_ending("html").then_some(DocumentFormat::Html);
+        self.format.or(json).or(html).unwrap_or(DocumentFormat::Page)
     }
 }
 

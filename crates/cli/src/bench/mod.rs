@@ -117,12 +117,14 @@ fn show(
 ) -> Result<Option<Exit>> {
     let Run { summary, directory, .. } = measured;
     let definitions = typed.report.definitions.unwrap_or_default();
-    let observations = directory.read()?.observations;
+    let stored = directory.read()?;
+    let observations = &stored.observations;
     let (percentiles, detail) = (&bench.figures.of_block.percentiles, typed.report.save_detailed);
-    let result = ToolResult::of_vllm_summed(summary, &observations, percentiles, detail);
+    let result = ToolResult::of_vllm_summed(summary, observations, percentiles, detail);
+    stored.check_read()?;
     let result = bench.as_typed(result, typed);
     if definitions != Definitions::Inferometer {
-        print_failures(&observations);
+        print_failures(observations);
         // The format of the block is vLLM's and has no lines for warnings.
         if definitions == Definitions::Vllm {
             talk_of_doubts(summary, directory);

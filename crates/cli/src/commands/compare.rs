@@ -1,6 +1,5 @@
 //! `inferometer compare`: whether two or more runs, sets or imported results differ.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_analysis::comparison::{
@@ -8,20 +7,21 @@ use inferometer_analysis::comparison::{
 };
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::tool_result::ToolResult;
-use inferometer_analysis::{LatencyOrigin, Quantity, Summary, summarize};
+use inferometer_analysis::{LatencyOrigin, Quantity, Summary};
 use inferometer_model::study::{Point, Question, SetManifest};
 use inferometer_report::comparison as page;
 use inferometer_store::{RunDirectory, Stored};
 use inferometer_study::play::replay_finished;
 
-use super::{store, style};
-use crate::arguments::{CompareArguments, CompareFormat};
+use super::{store, style, write_document};
+use crate::arguments::{CompareArguments, DocumentFormat};
 use crate::failure::{Exit, Failure, Result};
-use crate::{output, report_files, results};
+use crate::measurement::summarize_stored;
+use crate::{output, results};
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode> {
     let talk = |line: &str| {
-        if !arguments.quiet {
+        if !arguments.write.quiet {
             output::talk(line);
         }
     };
@@ -42,23 +42,18 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode> {
         let is_open = runs.next().is_some_and(|run| run.run.load.is_open());
         compare(arguments, LatencyOrigin::for_load(is_open), &sides)?
     };
-    let text = match arguments.format() {
-        CompareFormat::Json => page::json(&comparison),
-        CompareFormat::Md => page::markdown(&comparison),
-        CompareFormat::Html => page::html(&comparison),
-        CompareFormat::Page => page::terminal(&comparison, style()),
-    };
-    match arguments.to.as_deref().filter(|to| *to != Path::new(output::STDOUT)) {
-        Some(to) => {
-            report_files::write_named(to, &text)?;
-            output::result(&format!("{}\n", to.display()))?;
-        }
-        None => output::result(&text)?,
-    }
+    let format = arguments.write.format();
+    write_document(
+        &arguments.write,
+        &match format {
+            DocumentFormat::Json => page::json(&comparison),
+            DocumentFormat::Md => page::markdown(&comparison),
+            DocumentFormat::Html => page::html(&comparison),
+            DocumentFormat::Page => page::terminal(&comparison, style()),
+        },
+    )?;
     // The pages contain this warning; a program that reads the document may not check for it.
-    if let (CompareFormat::Json, Some(words)) =
-        (arguments.format(), page::nothing_decided(&comparison))
-    {
+    if let (DocumentFormat::Json, Some(words)) = (format, page::nothing_decided(&comparison)) {
         talk(&format!("warning: {words}"));
     }
     Ok(if comparison.decides_nothing() {
@@ -208,7 +203,7 @@ fn load_runs(found: Stored, of_matrices: bool, talk: &impl Fn(&str)) -> Result<V
 fn summary(run: &RunDirectory) -> Result<Summary> {
     match results::kept_summary(run)? {
         Some(summary) => Ok(summary),
-        None => Ok(summarize(&run.read().map_err(Failure::from_usage)?.observations)),
+        None => Ok(summarize_stored(&run.read().map_err(Failure::from_usage)?)?),
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &ConfigArguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let found = match &files[..] {
+        [] if config::is_off() => config::IGNORED.to_owned(),
         [] => "no inferometer.toml here or above, and no config.toml of the user".to_owned(),
         files => {
             let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();

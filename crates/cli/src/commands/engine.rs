@@ -9,7 +9,8 @@ use std::process::ExitCode;
 use inferometer_engine::metrics::MetricNames;
 use inferometer_engine::profile::{Gpu, Model, Profile, ProfileFile, catalogue};
 use inferometer_engine::{
-    ApiKey, EngineError, EngineOptions, Fault, Faults, Mode, Pacing, ServeOptions, Stop, serve,
+    ApiKey, EngineError, EngineOptions, Extras, Fault, Faults, Mode, Pacing, ServeOptions, Stop,
+    serve,
 };
 use inferometer_model::spec::EngineTable;
 use inferometer_report::document::terminal::table;
@@ -85,9 +86,15 @@ fn failure(error: EngineError) -> Failure {
 /// Refuses flags of another mode by name: ignored, they would mislead.
 fn check_mode(arguments: &EngineArguments) -> Result<()> {
     let mode = arguments.mode.unwrap_or(Mode::Serve);
+    if mode != Mode::Corpus && !arguments.cases.is_empty() {
+        return Err(Failure::usage(format!("--case has no meaning in mode {mode}"))
+            .hint("leave it out, or choose --mode corpus"));
+    }
+    let of_paced = set_flags(&arguments.paced).into_iter().next();
     let (foreign, home) = match mode {
-        Mode::Serve => (set_flags(&arguments.paced).into_iter().next(), "paced"),
-        Mode::Paced | Mode::Echo => (first_of_serve(arguments), "serve"),
+        Mode::Corpus if of_paced.is_some() => (of_paced, "paced"),
+        Mode::Serve => (of_paced, "paced"),
+        Mode::Paced | Mode::Echo | Mode::Corpus => (first_of_serve(arguments), "serve"),
     };
     match foreign {
         None => Ok(()),
@@ -103,6 +110,8 @@ fn first_of_serve(arguments: &EngineArguments) -> Option<String> {
         ("--list", serve.list),
         ("--served-model-name", serve.served_model_name.is_some()),
         ("--metrics-names", serve.metrics_names.is_some()),
+        ("--request-times", serve.request_times.is_some()),
+        ("--reasoning-tokens", serve.reasoning_tokens.is_some()),
         ("--api-key-file", serve.api_key_file.is_some()),
         ("--log-steps", serve.log_steps),
     ];
@@ -118,7 +127,9 @@ fn engine_options(typed: &EngineArguments) -> Result<EngineOptions> {
     let mode = typed.mode.unwrap_or(Mode::Serve);
     let (model, serve) = match mode {
         Mode::Serve => (typed.serve.served_model_name.clone(), serve_options(typed)?),
-        Mode::Paced | Mode::Echo => (typed.engine.model.clone(), ServeOptions::default()),
+        Mode::Paced | Mode::Echo | Mode::Corpus => {
+            (typed.engine.model.clone(), ServeOptions::default())
+        }
     };
     let default = Pacing::default();
     let paced = &typed.paced;
@@ -140,6 +151,7 @@ fn engine_options(typed: &EngineArguments) -> Result<EngineOptions> {
             .map(|name| name.parse::<Fault>())
             .collect::<Result<Faults, _>>()
             .map_err(|error| Failure::usage(format!("--fault: {error}")))?,
+        cases: typed.cases.clone(),
         serve,
         seed: typed.engine.seed.unwrap_or_default(),
         ..EngineOptions::default()
@@ -157,6 +169,10 @@ fn serve_options(typed: &EngineArguments) -> Result<ServeOptions> {
         metric_names: typed.serve.metrics_names.unwrap_or(by_default),
         api_key: api_key(typed.serve.api_key_file.as_deref())?,
         log_steps: typed.serve.log_steps,
+        extras: Extras {
+            report: typed.serve.request_times,
+            reasoning_tokens: typed.serve.reasoning_tokens.unwrap_or_default(),
+        },
     })
 }
 

@@ -207,7 +207,9 @@ fn vllm_file(subject: &StoredResult, detail: bool) -> Result<(String, String)> {
         Some((_, summary)) if !detail => ToolResult::of_vllm(summary),
         Some((directory, summary)) => {
             let percentiles = ["90", "95", "99"].map(str::to_owned);
-            ToolResult::of_vllm_summed(summary, &observations(directory)?, &percentiles, detail)
+            read_run(directory, |observations| {
+                ToolResult::of_vllm_summed(summary, observations, &percentiles, detail)
+            })?
         }
     };
     result.configuration.clone_from(&subject.result.configuration);
@@ -218,8 +220,12 @@ fn vllm_file(subject: &StoredResult, detail: bool) -> Result<(String, String)> {
     Ok((vllm::file_name(&result, label, None), line + "\n"))
 }
 
-fn observations(directory: &RunDirectory) -> Result<Observations> {
-    Ok(directory.read().map_err(Failure::from_usage)?.observations)
+/// What is computed from the records of a run; it fails if they could not be read to their end.
+fn read_run<T>(directory: &RunDirectory, compute: impl FnOnce(&Observations) -> T) -> Result<T> {
+    let stored = directory.read().map_err(Failure::from_usage)?;
+    let computed = compute(&stored.observations);
+    stored.check_read()?;
+    Ok(computed)
 }
 
 /// Writes Parquet tables into a folder; they get their names when all are complete. Gives their
@@ -251,7 +257,9 @@ fn write_tables(
     let mut tables = Tables::new(files.each_mut().map(BufWriter::new)).map_err(refused)?;
     for subject in subjects {
         match &subject.run {
-            Some((directory, _)) => tables.add_run(directory.id(), &observations(directory)?),
+            Some((directory, _)) => {
+                read_run(directory, |observations| tables.add_run(directory.id(), observations))?
+            }
             None => tables.add_result(&subject.result),
         }
         .map_err(refused)?;

@@ -21,6 +21,7 @@ use inferometer_runner::fit::{
     Coefficient, Draws, FIGURES, Figures, Fit, FitQuality, FitVerdict, Fitting, Row, RowLoad,
     RowRequest, TOLERANCES, is_in_part, knees, own_seed, row_of_run,
 };
+use inferometer_runner::learn::{Learned, Learning};
 use inferometer_store::{RunStore, Stored, read_at_most, write_output};
 use serde_json::{Value, json};
 
@@ -34,6 +35,9 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode> {
             output::talk(line);
         }
     };
+    if arguments.learn {
+        return learn(arguments, talk);
+    }
     let input = spread("--input-spread", arguments.input_spread)?;
     let spreads = (input, spread("--output-spread", arguments.output_spread)?);
     let store = super::store(&arguments.store)?;
@@ -65,8 +69,7 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode> {
     let profile = fitting.profile(&found, name)?;
     let verdict = fitting.judge(&found);
     if arguments.json {
-        let document = json(&fitting, &found, &profile, &verdict);
-        output::result(&format!("{document:#}\n"))?;
+        output::result(&show_json(&fitting, &found, &profile, &verdict))?;
     } else {
         output::result(&page(&fitting, &found, &profile, &verdict))?;
     }
@@ -76,6 +79,46 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode> {
             .hint("free other coefficients, remove contradictory rows, or save it with --force"));
     }
     write_output(path, profile.to_toml().as_bytes())?;
+    talk(&format!("the profile is in {}", escape::terminal(&path.display().to_string())));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Learns a law from the steps of stored runs; the runs of a set are all taken.
+fn learn(arguments: &FitArguments, talk: impl Fn(&str)) -> Result<ExitCode> {
+    check_save(arguments)?;
+    let store = super::store(&arguments.store)?;
+    let mut runs = Vec::new();
+    for result in &arguments.results {
+        match store.find(result).map_err(Failure::from_usage)? {
+            Stored::Run(run) => runs.push(run.path().to_owned()),
+            Stored::Set(set) => {
+                let points = set.points().map_err(Failure::from_usage)?.into_iter();
+                runs.extend(points.map(|number| set.point(number).path().to_owned()));
+            }
+            Stored::Import(..) => {
+                return Err(Failure::usage(format!("{result} is an import, which shows no steps"))
+                    .hint("fit its figures without --learn"));
+            }
+        }
+    }
+    let learning = Learning {
+        runs,
+        server: EngineTable { profile: None, ..arguments.engine.clone() },
+        name: arguments.name.clone().unwrap_or_else(|| "learned".to_owned()),
+        source: arguments.source.clone().unwrap_or_else(|| names(&arguments.results)),
+    };
+    let Learned { fitting, fit, notes } = learning.learn(&talk)?;
+    let verdict = fitting.judge(&fit);
+    output::result(&if arguments.json {
+        show_json(&fitting, &fit, &fitting.base, &verdict)
+    } else {
+        page(&fitting, &fit, &fitting.base, &verdict)
+    })?;
+    for note in &notes {
+        talk(&format!("note: {}", escape::terminal(note)));
+    }
+    let Some(path) = &arguments.save else { return Ok(ExitCode::SUCCESS) };
+    write_output(path, fitting.profile(&fit, fitting.base.name.clone())?.to_toml().as_bytes())?;
     talk(&format!("the profile is in {}", escape::terminal(&path.display().to_string())));
     Ok(ExitCode::SUCCESS)
 }
@@ -341,7 +384,12 @@ fn whole(tokens: f64) -> u32 {
 
 const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];
 
-fn page(fitting: &Fitting, fit: &Fit, profile: &Profile, verdict: &FitVerdict) -> String {
+pub(crate) fn page(
+    fitting: &Fitting,
+    fit: &Fit,
+    profile: &Profile,
+    verdict: &FitVerdict,
+) -> String {
     let coefficients = fitting.free.iter().map(|free| {
         let value = fmt::number(free.value(&fit.coefficients));
         (free.name.to_owned(), plain(value))
@@ -452,6 +500,16 @@ fn total(
     };
     let parts: Vec<String> = TITLES.into_iter().enumerate().map(part).collect();
     (label.to_owned(), plain(parts.join("; ")))
+}
+
+/// The document of a fit.
+pub(crate) fn show_json(
+    fitting: &Fitting,
+    fit: &Fit,
+    profile: &Profile,
+    verdict: &FitVerdict,
+) -> String {
+    format!("{:#}\n", json(fitting, fit, profile, verdict))
 }
 
 fn json(fitting: &Fitting, fit: &Fit, profile: &Profile, verdict: &FitVerdict) -> Value {

@@ -108,7 +108,7 @@ fn take(store: &RunStore, path: &Path, asked: ImportReading, quiet: bool) -> Res
 }
 
 /// The name of a file without its folder, and its bytes.
-fn read(path: &Path) -> Result<(String, Vec<u8>)> {
+pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>)> {
     let shown = path.display();
     if path == Path::new(PIPED) {
         let mut bytes = Vec::new();

@@ -1,5 +1,8 @@
 //! One file per command; each reads like a sentence.
 
+pub(crate) mod anatomy;
+pub(crate) mod audit;
+pub(crate) mod bundle;
 pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -9,6 +12,8 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod import;
+pub(crate) mod judge;
+mod judge_inputs;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -22,12 +27,16 @@ use std::process::ExitCode;
 
 use inferometer_analysis::{RequirementOutcome, Summary};
 use inferometer_interchange::vllm::block;
+use inferometer_report::document::{self, Document};
 use inferometer_report::terminal::{self, Style};
 use inferometer_report::{Files, escape};
 use inferometer_store::{RunDirectory, RunStore};
 use inferometer_target::system::ServerInfo;
+use serde::Serialize;
 
-use crate::arguments::{PageFormat, SchemaArguments, StoreArguments, SystemArguments};
+use crate::arguments::{
+    DocumentFormat, PageFormat, SchemaArguments, StoreArguments, SystemArguments, WriteArguments,
+};
 use crate::failure::{Failure, Result};
 pub(crate) use crate::measurement::seal_summary;
 use crate::study::{matrix, suite};
@@ -68,6 +77,27 @@ pub(crate) fn store_folder(arguments: &StoreArguments) -> PathBuf {
 pub(crate) fn store(arguments: &StoreArguments) -> Result<RunStore> {
     let store = RunStore::open(store_folder(arguments)).map_err(Failure::from_usage)?;
     Ok(output::hiding(store))
+}
+
+/// Writes a document as the user wants it.
+fn write_document(arguments: &WriteArguments, text: &str) -> Result<()> {
+    match arguments.to.as_deref().filter(|to| *to != Path::new(output::STDOUT)) {
+        Some(to) => {
+            report_files::write_named(to, text)?;
+            output::result(&format!("{}\n", to.display()))
+        }
+        None => output::result(text),
+    }
+}
+
+/// A page in the form that the user wants; `json` is its data.
+fn render_document(format: DocumentFormat, document: &Document, json: &impl Serialize) -> String {
+    match format {
+        DocumentFormat::Json => inferometer_report::json::to_json(json),
+        DocumentFormat::Md => document::markdown::render(document).text,
+        DocumentFormat::Html => document::html::render(document),
+        DocumentFormat::Page => document::terminal::render(document, style()),
+    }
 }
 
 /// Prints a summary as the user wants it.

@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
 }
 
 fn write(planned: &Planned, out: impl Write, name: &Path) -> Result<(), SavedPlanError> {
-    let Planned { spec, inputs, plan, fingerprints } = planned;
+    let Planned { spec, inputs, plan, fingerprints, .. } = planned;
     write_plan(out, name, spec, inputs, fingerprints, plan.as_ref())
 }
 
@@ -120,7 +120,7 @@ fn correct_lengths(spec: &Spec, secrets: &Secrets, inputs: &mut Inputs) {
 }
 
 pub(super) fn show(planned: &Planned, repeat: &Repetition, format: PageFormat) -> Result<ExitCode> {
-    let Planned { spec, inputs, plan, fingerprints } = planned;
+    let Planned { spec, inputs, plan, fingerprints, .. } = planned;
     let outlined = Outline::new(plan.as_ref());
     output::result(&match format {
         PageFormat::Json => {
@@ -144,7 +144,7 @@ pub(super) fn show(planned: &Planned, repeat: &Repetition, format: PageFormat) -
 }
 
 fn page(planned: &Planned, repeat: &Repetition, outlined: &Outline) -> String {
-    let Planned { spec, inputs, plan, fingerprints } = planned;
+    let Planned { spec, inputs, plan, fingerprints, .. } = planned;
     let materials = inputs.materials();
     let source = spec.workload.source.kind().name();
     let target = match &spec.target {
@@ -155,8 +155,7 @@ fn page(planned: &Planned, repeat: &Repetition, outlined: &Outline) -> String {
         TargetSpec::Url(base) => base.to_string(),
     };
     let streamed = if spec.workload.streaming { "streamed" } else { "not streamed" };
-    let has_turns = matches!(spec.workload.source, Source::Conversations(_));
-    let unit = if has_turns { load::Unit::Conversations } else { load::Unit::Requests };
+    let unit = load::Unit::from_source(spec.workload.source.kind());
     let runs = match (repeat.runs.get(), repeat.cool_down) {
         (1, _) => "1".to_owned(),
         (runs, Duration::ZERO) => format!("{runs}, each with the next seed"),

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use inferometer_analysis::compliance::{AUDIT_NONCE, seed_of_nonce};
 use inferometer_analysis::{Summary, ThresholdVerdict, Verdict, check_slos};
 use inferometer_model::spec::TargetSpec;
 use inferometer_runner::measurement::{Planned, Run};
-use inferometer_runner::{Runner, Session};
+use inferometer_runner::{Runner, Session, embedded};
+use ring::rand::{SecureRandom, SystemRandom};
 
 use super::{page, store_folder};
 use crate::arguments::{Records, ResultArguments, RunArguments};
@@ -17,13 +19,21 @@ use crate::study::{Begin, StudyPlan};
 use crate::{output, report_files, signals};
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
-    let RunArguments { experiment, results, virtual_time, records } = arguments;
+    let RunArguments { experiment, results, virtual_time, records, workers, audit, audit_nonce } =
+        arguments;
     if *virtual_time {
         return super::simulate::play(experiment, results, records.unwrap_or(Records::All));
     }
-    let drafted = draft(experiment)?;
+    if workers.on.is_some() {
+        return crate::workers::run(arguments);
+    }
+    let mut drafted = draft(experiment)?;
+    if *audit || audit_nonce.is_some() {
+        hold_to_rules(&mut drafted, audit_nonce.as_deref())?;
+    }
     config::announce(results.quiet);
     let spec = with_enough_requests(drafted.resolve()?, &drafted.spec, results)?;
+    workers.check(&drafted, arguments)?;
     let Drafted { secrets, repetition, restart_timeout, .. } = drafted;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     if 1 < repetition.runs.get() && !results.dry_run {
@@ -33,7 +43,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     }
     let requirements = Requirements::for_run(&results.require, &spec)?;
     let deploys = matches!(spec.target, TargetSpec::Deployed(_));
+    if spec.target == TargetSpec::Embedded {
+        // An unknown profile is refused before anything is shown.
+        embedded::profile(&spec.engine)?;
+    }
     let planned = Planned::new(spec)?;
+    let planned = match workers.worker() {
+        Some(worker) => planned.shared(worker)?,
+        None => planned,
+    };
     if results.dry_run {
         return super::plan::show(&planned, &repetition, results.page.format());
     }
@@ -53,8 +71,27 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     show(connected.measure(&session)?, &requirements, results, &session)
 }
 
+/// Draws the seed from a nonce, which is published with the run.
+fn hold_to_rules(drafted: &mut Drafted, nonce: Option<&str>) -> Result<()> {
+    if drafted.spec.workload.seed.is_some() || drafted.spec.saved.is_some() {
+        return Err(Failure::usage(
+            "an audited run has no --seed and no saved plan: nobody chooses them",
+        )
+        .hint("leave it out, or let the auditor choose --audit-nonce"));
+    }
+    let drawn = || -> Result<String> {
+        let mut bytes = [0; 16];
+        SystemRandom::new().fill(&mut bytes).map_err(|_| Failure::internal("no random bytes"))?;
+        Ok(super::bundle::hex(&bytes))
+    };
+    let nonce = nonce.map_or_else(drawn, |nonce| Ok(nonce.to_owned()))?;
+    drafted.spec.workload.seed = Some(seed_of_nonce(&nonce));
+    drafted.spec.metadata.insert(AUDIT_NONCE.to_owned(), nonce);
+    Ok(())
+}
+
 /// Prints the run, judges it, and returns the code to exit with.
-fn show(
+pub(crate) fn show(
     run: Run,
     requirements: &Requirements,
     results: &ResultArguments,
@@ -66,12 +103,12 @@ fn show(
     output::result(&page(&summary, &directory, &outcomes, results.page.format()))?;
     let exit =
         exit_of_run(&summary, results.strict, session).or_else(|| requirements.exit(&outcomes));
-    let told =
+    let written =
         requirements.write_files(&[Judged { runs: vec![summary], results: Vec::new(), outcomes }]);
     if let Some(failure) = server_failure {
         return Ok(output::report(&failure));
     }
-    Ok(exit.max(told).map_or(ExitCode::SUCCESS, ExitCode::from))
+    Ok(exit.max(written).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
 /// A run that a signal cut short exits with its code; otherwise the verdict decides.

@@ -188,7 +188,7 @@ impl Prunable {
 fn prune(arguments: &PruneArguments) -> Result<ExitCode> {
     let PruneArguments { filter, keep, yes, .. } = arguments;
     if filter.is_empty() && keep.is_none() {
-        return Err(Failure::usage("nothing says what is to be removed")
+        return Err(Failure::usage("no filter selects what to remove")
             .hint("name a filter or --keep: inferometer runs prune --before 30d"));
     }
     let store = store(&arguments.store)?;
@@ -337,10 +337,12 @@ pub(crate) struct SetQuestion<'a> {
 impl<'a> SetQuestion<'a> {
     pub(crate) fn new(study: &'a StudySpec) -> Self {
         let names = || study.conditions.iter().map(|it| it.name.as_str()).collect::<Vec<_>>();
+        let only_load = || {
+            let first = study.conditions.first();
+            first.map_or_else(String::new, |it| load::brief(&LoadFacts::new(&it.spec.load)))
+        };
         let (kind, name, servers, levels, level_text) = match &study.question {
-            Question::Repeat => {
-                ("repeat", None, names().join(", "), &[][..], "as asked".to_owned())
-            }
+            Question::Repeat => ("repeat", None, names().join(", "), &[][..], only_load()),
             Question::Sweep(sweep) => {
                 let levels = sweep.levels.as_slice();
                 let (kind, text) = match (&sweep.find, levels) {
@@ -349,7 +351,7 @@ impl<'a> SetQuestion<'a> {
                         let goals = goals.collect::<Vec<_>>().join(", ");
                         ("search", format!("{}..{}: {goals}", find.from, find.at_most))
                     }
-                    (None, []) => ("sweep", "as asked".to_owned()),
+                    (None, []) => ("sweep", only_load()),
                     (None, [only]) => ("sweep", only.to_string()),
                     (None, [first, .., last]) => ("sweep", format!("{first} to {last}")),
                 };
@@ -469,25 +471,28 @@ fn set_runs(listing: &SetListing) -> Option<String> {
 
 fn import_table(imports: &[ImportListing], sizes: bool) -> Table {
     type Row<'a> = (&'a ImportListing, Option<StoredImport>);
-    let number = |get: fn(&StoredImport) -> usize| {
-        move |(_, stored): &Row<'_>| known(stored.as_ref().map(|stored| count(get(stored) as u64)))
-    };
     let title = |(listing, _): &Row<'_>| Cell::text(terminal_line(listing.directory.id(), 20));
+    // The last column is broken into lines where the terminal is narrow, so that the others are whole.
     Columns::new("import", title)
         .left("tool", |(_, stored)| known(stored.as_ref().map(|it| it.tool.program().to_owned())))
-        .left("file", |(listing, _)| {
-            let manifest = listing.manifest.as_ref();
-            let file = manifest.map(|manifest| terminal_line(&manifest.file.name, 26));
-            Cell::text(file.unwrap_or_else(|| "unreadable".to_owned()))
-        })
-        .right("results", number(StoredImport::results))
-        .right("broken", number(StoredImport::broken))
+        .right("results", |(_, stored)| known(stored.as_ref().map(StoredImport::results_read)))
         .right("size", |(listing, _)| Cell::text(size_text(size(listing.directory.path()))))
         .only_if(sizes)
-        .left("configurations", |(listing, stored)| match (state(&listing.state).1, stored) {
-            (Some(reason), _) => Cell::text(reason),
-            (None, Some(it)) => Cell::text(terminal_line(&it.configurations().join(", "), 60)),
-            (None, None) => Cell::default(),
+        .left("file and configurations", |(listing, stored)| {
+            let manifest = listing.manifest.as_ref();
+            let file = manifest.map(|manifest| terminal_line(&manifest.file.name, 40));
+            let file = file.unwrap_or_else(|| "unreadable".to_owned());
+            let more = match (state(&listing.state).1, stored) {
+                (Some(reason), _) => reason.to_owned(),
+                (None, Some(it)) => {
+                    let mut names = it.configurations();
+                    // A file without names is its own.
+                    names.retain(|name| *name != file);
+                    terminal_line(&names.join(", "), 60)
+                }
+                (None, None) => String::new(),
+            };
+            Cell::text(if more.is_empty() { file } else { format!("{file}: {more}") })
         })
         .table(
             "",
@@ -533,6 +538,13 @@ impl StoredImport {
 
     pub(crate) fn results(&self) -> usize {
         self.records.iter().filter(|it| matches!(it, StoredRecord::Result { .. })).count()
+    }
+
+    /// The number of results, and of all records where some are broken: `7/8`.
+    fn results_read(&self) -> String {
+        let read = count(self.results() as u64);
+        let all = count(self.records.len() as u64);
+        if self.broken() == 0 { read } else { format!("{read}/{all}") }
     }
 
     fn broken(&self) -> usize {

@@ -1,7 +1,7 @@
 //! `inferometer completions` and `inferometer man`: for shells and manual pages, from the tables of the
 //! flags and of the names that they take.
 
-use std::path::Path;
+use std::path::{Path, is_separator};
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
@@ -25,17 +25,29 @@ pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a page for each command into the folder; without one, prints the first.
+/// Prints the page of a command or of the program, or writes those of all commands into a folder.
 pub(crate) fn man(arguments: &ManArguments) -> Result<ExitCode> {
-    let command = Arguments::command();
-    let Some(folder) = &arguments.folder else {
-        let mut page = Vec::new();
-        clap_mangen::Man::new(command).render(&mut page).map_err(Failure::from_error)?;
-        output::result(&String::from_utf8_lossy(&page))?;
+    let mut command = Arguments::command().disable_help_subcommand(true);
+    let named = arguments.page.as_deref();
+    let Some(folder) = named.filter(|named| named.to_string_lossy().contains(is_separator)) else {
+        command.build();
+        let page = match named.and_then(Path::to_str) {
+            None => Some(&command),
+            Some(name) => command.find_subcommand(name),
+        };
+        let page = page.ok_or_else(|| {
+            let name = named.map(Path::display);
+            let name = name.map_or_else(String::new, |name| name.to_string());
+            Failure::usage(format!("`{name}` is not a command of inferometer"))
+                .hint(format!("to write all pages into a folder: inferometer man ./{name}"))
+        })?;
+        let mut text = Vec::new();
+        clap_mangen::Man::new(page.clone()).render(&mut text).map_err(Failure::from_error)?;
+        output::result(&String::from_utf8_lossy(&text))?;
         return Ok(ExitCode::SUCCESS);
     };
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(command.disable_help_subcommand(true), folder));
+    let written =
+        std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
     written.map_err(|error| unwritten(folder, &error))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
 
-use inferometer_analysis::{LoadFacts, metric};
+use inferometer_analysis::{LoadFacts, Verdict, metric};
 use inferometer_model::{Outcome, file};
 use inferometer_report::document::Document;
 use inferometer_report::fmt::{counted, load};
@@ -24,7 +24,8 @@ const PORT: u16 = 7431;
 const TOKEN_CHARS_MIN: usize = 16;
 
 pub(crate) fn run(arguments: &UiArguments) -> Result<ExitCode> {
-    let folder = store_folder(&StoreArguments { folder: arguments.runs.clone() });
+    let named = arguments.runs.as_ref().or(arguments.store.folder.as_ref());
+    let folder = store_folder(&StoreArguments { folder: named.cloned() });
     RunStore::open(folder.clone()).map_err(Failure::from_usage)?;
     let host = arguments.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let token = arguments.token.as_deref().map(read_token).transpose()?;
@@ -161,8 +162,8 @@ fn set_entry(set: &SetDirectory) -> Entry {
     };
     if let Ok(manifest) = set.manifest() {
         let question = SetQuestion::new(&manifest.study);
-        entry.kind = question.kind.to_owned();
-        entry.name = question.name.unwrap_or_default().to_owned();
+        question.kind.clone_into(&mut entry.kind);
+        question.name.unwrap_or_default().clone_into(&mut entry.name);
         entry.server.clone_from(&question.servers);
         entry.load.clone_from(&question.level_text);
         entry.simulated = manifest.simulated;
@@ -170,6 +171,16 @@ fn set_entry(set: &SetDirectory) -> Entry {
         let first = first.and_then(|point| point.manifest().ok());
         entry.model = first.map(|manifest| manifest.endpoint.model).unwrap_or_default();
         entry.started = manifest.started;
+    }
+    // Their requests together, and the most that one of its runs reached.
+    let numbers = set.points().unwrap_or_default();
+    let kept =
+        numbers.iter().filter_map(|it| results::kept_summary(&set.point(*it)).ok().flatten());
+    for summary in kept.filter(|summary| summary.verdict != Verdict::Invalid) {
+        entry.ok = Some(entry.ok.unwrap_or(0) + summary.count(Outcome::Ok));
+        let output = metric::OUTPUT_THROUGHPUT.quantity().value_in(&summary);
+        let output = output.ok().map(|found| found.value);
+        entry.output_per_s = [entry.output_per_s, output].into_iter().flatten().reduce(f64::max);
     }
     entry
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use inferometer_analysis::{Summary, Verdict, summarize};
+use inferometer_analysis::{Summary, Verdict};
 use inferometer_report::escape::terminal;
 use inferometer_store::{
     ImportDirectory, RunDirectory, RunState, SetDirectory, StoreError, Stored, StoredRun,
@@ -12,9 +12,10 @@ use inferometer_store::{
 use inferometer_study::play;
 use serde_json::Value;
 
-use super::{seal_summary, show, store};
+use super::{bundle, seal_summary, show, store};
 use crate::arguments::{PageFormat, StoredRunArguments};
 use crate::failure::{Exit, Failure, Result};
+use crate::measurement::summarize_stored;
 use crate::results::{Mapped, sha256};
 use crate::{output, study};
 
@@ -24,11 +25,20 @@ type Finding = (String, Vec<String>);
 /// Standard output holds one result: the finding, or the page that was asked for.
 pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode> {
     let page = arguments.page.asked();
-    let (verified, problems) = match find(arguments)? {
+    let unpacked = bundle_of(arguments)?;
+    let found = match &unpacked {
+        None => find(arguments)?,
+        Some(bundle) => Stored::at(bundle.folder.0.clone())
+            .ok_or_else(|| Failure::invalid("there is neither a run nor a set in the bundle"))?,
+    };
+    let (mut verified, problems) = match found {
         Stored::Run(directory) => verify_run(&directory, page)?,
         Stored::Set(set) => verify_set(&set, page)?,
         Stored::Import(import, _) => verify_import(&import, page)?,
     };
+    if let Some(bundle) = &unpacked {
+        verified = format!("{verified}; {}", bundle.origin);
+    }
     let is_verified = problems.is_empty();
     let problems = problems.into_iter().map(|problem| format!("not verified: {problem}"));
     for line in is_verified.then_some(verified).into_iter().chain(problems) {
@@ -41,6 +51,12 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode> {
         }
     }
     Ok(if is_verified { ExitCode::SUCCESS } else { Exit::RunInvalid.into() })
+}
+
+/// A bundle with every byte checked, where one is named.
+fn bundle_of(arguments: &StoredRunArguments) -> Result<Option<bundle::Unpacked>> {
+    let path = Path::new(&arguments.run);
+    bundle::is_bundle(path).then(|| bundle::unpack(path)).transpose()
 }
 
 fn find(arguments: &StoredRunArguments) -> Result<Stored> {
@@ -150,7 +166,7 @@ fn unread(error: StoreError) -> Failure {
 /// A run read back, its summary computed again, and what is wrong with it.
 fn check_run(directory: &RunDirectory) -> Result<(StoredRun, Summary, Vec<String>), StoreError> {
     let stored = directory.read()?;
-    let summary = summarize(&stored.observations);
+    let summary = summarize_stored(&stored)?;
     let kept = directory.read_summary()?;
     let mut problems = Vec::new();
     if !stored.integrity.is_intact() {

@@ -132,7 +132,7 @@ impl JsonSchema for CommandWords {
     }
 }
 
-/// The keys of each kind of deployment: those that it needs, the first of which tells the kind, and
+/// The keys of each kind of deployment: those that it needs, the first of which decides the kind, and
 /// the others.
 const KEYS: [(DeployKind, &[&str], &[&str]); 3] = [
     (DeployKind::Process, &["command"], &["folder"]),

@@ -1,7 +1,7 @@
 //! Values that need not be typed: the project's `inferometer.toml`, the user's `config.toml`, and
 //! `INFEROMETER_*` variables, all below the experiment file and flags.
 //!
-//! A project's file comes with a repository that somebody else may have written. It can describe a
+//! A project's file comes with a repository that may come from someone else. It can describe a
 //! load, but it can run no command, name no key, read no file outside of the project, and send a key to
 //! no server that the user did not name.
 
@@ -29,6 +29,13 @@ const PROJECT_FILE: &str = "inferometer.toml";
 const PREFIX: &str = "INFEROMETER_";
 /// Switches all of this off.
 const NO_CONFIG: &str = "INFEROMETER_NO_CONFIG";
+pub(crate) const IGNORED: &str =
+    "inferometer.toml and config.toml are ignored because INFEROMETER_NO_CONFIG is set";
+
+pub(crate) fn is_off() -> bool {
+    std::env::var_os(NO_CONFIG).is_some_and(|value| !value.is_empty())
+}
+
 /// Variables that are no flags, and flags that are no variables.
 const OTHER_VARIABLES: [&str; 9] = [
     "RUNS",
@@ -47,8 +54,9 @@ const RESULTS: &str = "results";
 /// Tables that say which server is measured, and how it is reached.
 pub(crate) const SERVER_TABLES: &[&str] = &["target", "engine", "deploy", "client"];
 /// Keys that could run a command, read a key, or accept any server's certificate.
-const UNSAFE_KEYS: [&str; 6] = [
+const UNSAFE_KEYS: [&str; 7] = [
     "deploy",
+    "slurm",
     "repeat.restart",
     "target.api_key_file",
     "target.server_info",
@@ -65,7 +73,7 @@ struct Sources {
 
 impl Sources {
     fn find() -> Self {
-        let is_off = std::env::var_os(NO_CONFIG).is_some_and(|value| !value.is_empty());
+        let is_off = is_off();
         // The tests of this crate must not depend on who runs them.
         if is_off || cfg!(test) {
             return Self::default();
@@ -396,11 +404,10 @@ const ALIKE: [&[&str]; 2] = [&["json", "full", "format"], &["progress", "live"]]
 
 /// The command line, with flags about results that files and variables set and the user did not.
 pub(crate) fn with_results(words: Vec<OsString>) -> Result<Vec<OsString>> {
-    let is_off = std::env::var_os(NO_CONFIG).is_some_and(|value| !value.is_empty());
     let measures = ["run", "suite", "sweep", "simulate"];
     let command = words.get(1).and_then(|word| word.to_str()).unwrap_or_default().to_owned();
     let has_no_config = words.iter().any(|word| word == "--no-config");
-    if is_off || has_no_config || !measures.contains(&command.as_str()) {
+    if is_off() || has_no_config || !measures.contains(&command.as_str()) {
         return Ok(words);
     }
     let set = result_settings(&Sources::find())?;

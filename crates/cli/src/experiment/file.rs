@@ -14,8 +14,8 @@ use super::schema::{Lists, join};
 use crate::failure::{Failure, Result};
 
 /// Keys that name files, which are looked for beside the experiment file.
-pub(super) const PATHS: [&str; 6] =
-    ["api_key_file", "dataset", "prompt_file", "trace", "plan", "tools"];
+pub(super) const PATHS: [&str; 7] =
+    ["api_key_file", "dataset", "prompt_file", "trace", "plan", "tools", "sessions"];
 
 /// The file's layer; the files that it names are beside it.
 pub(super) fn read(path: &Path) -> Result<Layer> {

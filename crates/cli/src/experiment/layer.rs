@@ -214,6 +214,12 @@ const SOURCE: Rivals = &[
         "workload.turn_think_time workload.turn_think workload.input_tokens \
          workload.output_tokens workload.prefix_tokens workload.prefixes workload.prefix_zipf",
     ),
+    ("workload.sessions", "workload.sessions_kind workload.history load.speed load.ticks"),
+    (
+        "workload.agent",
+        "workload.input_tokens workload.output_tokens workload.prefix_tokens workload.prefixes \
+         workload.prefix_zipf",
+    ),
     ("workload.plan", ""),
     ("workload.mix", ""),
 ];

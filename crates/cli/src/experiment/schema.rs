@@ -70,17 +70,33 @@ pub(crate) fn flag(path: &str) -> Option<String> {
         ["deploy", key @ ("ready_timeout" | "stop_grace" | "renew")] => key,
         ["slo", "slos"] => "slo",
         // A container and commands are described in a file, as are SLOs by their metrics.
-        ["target", "url"] | ["workload", "mix" | "body"] | ["metadata" | "deploy" | "slo", _] => {
+        ["target", "url"]
+        | ["workload", "mix" | "body" | "agent"]
+        | ["metadata" | "deploy" | "slo" | "slurm", _] => {
             return None;
         }
         ["client", "cores"] => "client-cores",
         ["repeat", "runs"] => "repeat",
         ["sweep", "targets"] => "target",
+        ["workload", "agent", key] => &format!("agent-{key}"),
         ["workload", "body", "extra"] => "extra-body",
         ["workload", "body", key] | [_, key] => key,
         _ => return None,
     };
     Some(format!("--{}", name.replace('_', "-")))
+}
+
+/// The range of a flag's value in words, where its key has a least value: `from 1 to 1000`.
+pub(crate) fn range_of_flag(name: &str) -> Option<String> {
+    let document = document();
+    let mut tables = properties(&document)?.iter().filter_map(|(table, schema)| {
+        let mut keys = properties(schema)?.iter();
+        keys.find(|(key, _)| flag(&join(table, key)).as_deref() == Some(name))
+    });
+    let (_, schema) = tables.next()?;
+    let least = schema.get("minimum")?;
+    let most = schema.get("maximum").map(|most| format!("from {least} to {most}"));
+    Some(most.unwrap_or_else(|| format!("at least {least}")))
 }
 
 /// Fails with the key that is wrong, and what is wrong with it.
@@ -200,10 +216,14 @@ fn check_table(table: &Map<String, Value>, schema: &Value, path: &str, lists: Li
 fn unknown(key: &str, path: &str, known: Option<&Map<String, Value>>) -> String {
     // An experiment file has nothing but tables at its top.
     let has_tables = known.is_some_and(|known| known.values().all(|it| kinds(it) == ["object"]));
+    // `concurrency` for `load.concurrency`.
+    let mut tables = known.filter(|_| path.is_empty()).into_iter().flatten();
+    let inside = tables.find(|(_, table)| properties(table).is_some_and(|it| it.contains_key(key)));
     let known: Vec<&str> = known.into_iter().flat_map(Map::keys).map(String::as_str).collect();
     let place = if path.is_empty() { String::new() } else { format!(" in [{path}]") };
     let kind = if path.is_empty() && has_tables { "table" } else { "key" };
-    match nearest(key, &known) {
+    let inside = inside.map(|(table, _)| format!("{table}.{key}"));
+    match inside.as_deref().or_else(|| nearest(key, &known)) {
         Some(near) => format!("unknown {kind} `{key}`{place}; did you mean `{near}`?"),
         None => format!("unknown {kind} `{key}`{place}; known are {}", known.join(", ")),
     }

@@ -104,7 +104,7 @@ fn every_key_is_described_and_in_reach_of_set() {
 
 /// Keys without a flag of their own: the URL is typed bare, a mix is too deep for flags, facts have
 /// names that no list can have, and deployments other than a process need a file.
-const WITHOUT_FLAG: [&str; 15] = [
+const WITHOUT_FLAG: [&str; 16] = [
     "target.url",
     "workload.mix.",
     "metadata",
@@ -120,6 +120,7 @@ const WITHOUT_FLAG: [&str; 15] = [
     "deploy.logs",
     "deploy.down",
     "deploy.environment",
+    "slurm",
 ];
 
 #[test]
@@ -216,7 +217,7 @@ fn every_example_is_a_whole_spec() {
             count += 1;
         }
     }
-    assert_eq!(count, 13);
+    assert_eq!(count, 15);
 }
 
 /// Through all that reads a file, up to the tables.
@@ -321,7 +322,8 @@ fn key_tables() -> String {
         rows("target", &tables["target"], &[]),
         rows("engine", &tables["engine"], &[]),
         rows("deploy", &tables["deploy"], &[]),
-        rows("workload", workload, &["body", "mix"]),
+        rows("workload", workload, &["agent", "body", "mix"]),
+        rows("workload.agent", &workload["properties"]["agent"], &[]),
         rows("workload.body", body, &[]),
         rows("workload.mix", part, &of_source),
         rows("load", &tables["load"], &[]),

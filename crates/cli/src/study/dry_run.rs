@@ -169,13 +169,19 @@ impl<'a> Outline<'a> {
         let has_parallel = self.rows.iter().any(|row| row.cell.is_some_and(|it| it.tp.is_some()));
         let has_prices = is_matrix && self.cost.is_some();
         let title = if is_suite { "scenario" } else { "cell" };
-        Columns::new(title, |row: &&Row<'_>| Cell::text(row.name))
+        let reasons = self.impossible();
+        // The first column is repeated where the table is divided.
+        let name = |row: &&Row<'_>| {
+            let level = row.level.filter(|level| *level != Level::AsAsked);
+            let level = level.map_or_else(String::new, |level| format!(" ({level})"));
+            Cell::text(format!("{}{level}", row.name))
+        };
+        Columns::new(title, name)
             .only_if(is_suite || is_matrix)
             .right("level", |row| {
-                let level = row.level.filter(|level| !is_suite || *level != Level::AsAsked);
-                Cell::text(level.map_or_else(String::new, |level| level.to_string()))
+                Cell::text(row.level.map_or_else(String::new, |level| level.to_string()))
             })
-            .only_if(!is_matrix)
+            .only_if(!is_suite && !is_matrix)
             .right("tp", parallel(|cell| cell.tp))
             .only_if(has_parallel)
             .right("pp", parallel(|cell| cell.pp))
@@ -190,9 +196,30 @@ impl<'a> Outline<'a> {
             .right("time", |row| possible(row, text(row.estimate.time.map(format_time))))
             .right("cost", |row| possible(row, text(row.cost.map(format_money))))
             .only_if(has_prices)
-            .left("", |row| Cell::text(row.remark()))
+            .left("", |row| Cell::text(row.remark(&reasons)))
             .only_if(is_matrix)
             .table("", "", &self.rows)
+            .noted(reasons.iter().zip(1..).map(|((subject, details), mark)| {
+                let details: BTreeSet<&str> = details.iter().copied().collect();
+                let more = match (details.first().filter(|it| !it.is_empty()), details.len()) {
+                    (None, _) => String::new(),
+                    (Some(only), 1) => format!(": {only}"),
+                    (Some(first), _) => format!(", such as: {first}"),
+                };
+                format!("[{mark}] cannot be deployed: {subject}{more}")
+            }))
+    }
+
+    /// Why cells cannot be deployed: what does not fit where, each with the details of its cells.
+    fn impossible(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (subject, detail) in self.rows.iter().filter_map(Row::impossible) {
+            match found.iter_mut().find(|(known, _)| *known == subject) {
+                Some((_, details)) => details.push(detail),
+                None => found.push((subject, vec![detail])),
+            }
+        }
+        found
     }
 
     /// What is the same in all runs, and what happens between them.
@@ -505,10 +532,17 @@ fn rows<'a>(plan: &'a StudyPlan, session: &Session, is_simulated: bool) -> Resul
 }
 
 impl Row<'_> {
-    fn remark(&self) -> String {
-        if let Some(reason) = self.impossible {
-            let reason = reason.first().map_or("", String::as_str);
-            return format!("cannot be deployed: {}", reason.trim_end_matches(':'));
+    /// Why it cannot be deployed: what does not fit where, and by how much.
+    fn impossible(&self) -> Option<(&str, &str)> {
+        let reason = self.impossible?.first().map_or("", |line| line.trim_end_matches(':'));
+        Some(reason.split_once(": ").unwrap_or((reason, "")))
+    }
+
+    /// The number of its reason below the table, or what would fail.
+    fn remark(&self, reasons: &[(&str, Vec<&str>)]) -> String {
+        if let Some((subject, _)) = self.impossible() {
+            let mark = reasons.iter().position(|(known, _)| *known == subject).unwrap_or(0);
+            return format!("see [{}]", mark + 1);
         }
         let needed = self.needed.map_or_else(String::new, |needed| {
             format!(": a prompt and its answer need {} tokens", count(needed.into()))
@@ -725,19 +759,22 @@ impl Estimate {
 
 /// Input and output tokens of all requests of a plan that has an end.
 fn tokens(plan: &dyn Plan) -> (u64, u64) {
-    // Earlier turns of a conversation are input again in each turn.
-    let mut before: BTreeMap<RequestId, u64> = BTreeMap::new();
+    // What a request goes on from is input again. By turn: all that its session holds then.
+    let mut before: BTreeMap<u16, u64> = BTreeMap::new();
     let (mut input, mut output) = (0_u64, 0_u64);
     let requests =
         (0..plan.bounds().requests.unwrap_or_default()).map_while(|id| plan.request(RequestId(id)));
     for request in requests {
         let (read, written) = (u64::from(request.input_tokens), u64::from(request.output_tokens));
-        let conversation = request.conversation();
-        let all = before.remove(&conversation).unwrap_or_default().saturating_add(read);
+        if request.turn == 0 {
+            before.clear();
+        }
+        let context = request.session.context.and_then(|turn| before.get(&turn));
+        let all = context.copied().unwrap_or_default().saturating_add(read);
         input = input.saturating_add(all);
         output = output.saturating_add(written);
         if request.continues {
-            before.insert(conversation, all.saturating_add(written));
+            before.insert(request.turn, all.saturating_add(written));
         }
     }
     (input, output)

@@ -4,6 +4,7 @@
 //! `sweep`, `suite` and `matrix` turn flags and files into a [`StudyPlan`]; from there on all kinds of
 //! studies are alike.
 
+pub(crate) mod advice;
 pub(crate) mod dry_run;
 pub(crate) mod file;
 pub(crate) mod matrix;
@@ -58,7 +59,8 @@ pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode> {
         let trust = arguments.trust;
         return Resume { name, typed, refused, results, trust, narrator: None, cells: None }.run();
     }
-    Begin::new(arguments.virtual_time, results).run(sweep::plan(arguments)?)
+    Begin::new(arguments.virtual_time, results)
+        .run(sweep::plan(&arguments.merged(), arguments.virtual_time)?)
 }
 
 /// `inferometer suite`: a list of scenarios on one server.
@@ -185,10 +187,31 @@ impl<'a> Begin<'a> {
 
     /// Checks a study and shows its outline, or creates its set and measures it.
     pub(crate) fn run(self, mut plan: StudyPlan) -> Result<ExitCode> {
+        let backend = self.checked_backend(&mut plan)?;
+        let results = self.results;
+        if results.dry_run {
+            output::result(&dry_run::outline(&plan, results)?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let writer = writer(self.narrator, &backend)?;
+        self.play(&plan, backend, |player, played| conclude(player, played, results, &writer))
+    }
+
+    /// The same for a study that is a part of something else: `use_results` gets its results.
+    pub(crate) fn measure<T>(
+        self,
+        mut plan: StudyPlan,
+        use_results: impl FnOnce(&Player<'_>, &Played) -> Result<T>,
+    ) -> Result<T> {
+        let backend = self.checked_backend(&mut plan)?;
+        self.play(&plan, backend, use_results)
+    }
+
+    fn checked_backend(self, plan: &mut StudyPlan) -> Result<Backend> {
         let Self { is_virtual, results, .. } = self;
         experiment::config::announce(results.quiet);
         let secrets = std::mem::take(&mut plan.secrets);
-        let mut backend = if is_virtual {
+        let backend = if is_virtual {
             Backend::Virtual
         } else {
             Backend::live(secrets, plan.restart_timeout)
@@ -196,16 +219,21 @@ impl<'a> Begin<'a> {
         check_format(results)?;
         Requirements::for_set(&results.require, &plan.study)?;
         play::check(&plan.study, &backend)?;
-        if results.dry_run {
-            output::result(&dry_run::outline(&plan, results)?)?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        Ok(backend)
+    }
+
+    fn play<T>(
+        self,
+        plan: &StudyPlan,
+        mut backend: Backend,
+        use_results: impl FnOnce(&Player<'_>, &Played) -> Result<T>,
+    ) -> Result<T> {
+        let Self { is_virtual, results, .. } = self;
         let is_matrix = plan.study.matrix().is_some();
         announce_seed(results.quiet);
         if !results.quiet && !is_matrix {
             plan.notes.iter().for_each(|note| output::talk(&format!("note: {note}")));
         }
-        let writer = writer(self.narrator, &backend)?;
         let store = store(&results.store)?;
         store.check_writable().map_err(Failure::from_usage)?;
         let ceiling = play::checked_ceiling(&plan.study, &backend)?;
@@ -217,7 +245,7 @@ impl<'a> Begin<'a> {
         })?;
         let session = begin_session(ceiling, results.quiet)?;
         if is_matrix {
-            dry_run::announce(&plan, &session, is_virtual)?;
+            dry_run::announce(plan, &session, is_virtual)?;
         }
         session.interruption.check()?;
         let study = &plan.study;
@@ -226,7 +254,7 @@ impl<'a> Begin<'a> {
         let (options, is_resumed) = (ResumeOptions::default(), false);
         let (store, set, session) = (&store, &set, &session);
         let player = Player { store, set, study, session, options, is_resumed };
-        conclude(&player, &player.play(backend)?, results, &writer)
+        use_results(&player, &player.play(backend)?)
     }
 }
 

@@ -18,7 +18,7 @@ use inferometer_study::play::{known_specs, server_name};
 use schemars::{Schema, json_schema};
 
 use super::StudyPlan;
-use crate::arguments::{ExperimentArguments, Grammar, SweepArguments, SweepTable, Written};
+use crate::arguments::{ExperimentArguments, Grammar, SweepTable, Written};
 use crate::commands::simulate::virtual_spec;
 use crate::draft::{Drafted, draft_sweep};
 use crate::experiment::is_file;
@@ -29,14 +29,13 @@ const RESOLUTION: f64 = 0.05;
 const SEARCH_RUNS_MIN: u32 = 10;
 /// With fewer waves the first and the last are a large part of a run.
 const WAVES_FEW: u64 = 5;
-const CONCURRENCIES: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+pub(super) const CONCURRENCIES: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 /// Limits against mistakes.
 const LEVELS_MAX: usize = 200;
 
-pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan> {
-    let experiment = arguments.merged();
-    check_load(&experiment)?;
-    let base = draft_sweep(&experiment, None)?;
+pub(crate) fn plan(experiment: &ExperimentArguments, is_virtual: bool) -> Result<StudyPlan> {
+    check_load(experiment)?;
+    let base = draft_sweep(experiment, None)?;
     let (table, repetition) = (base.sweep.clone(), base.repetition.clone());
     let restart_timeout = base.restart_timeout;
     let (dimension, sorted) = levels(&base)?;
@@ -54,18 +53,18 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan> {
     let searched = search(&table, repetition.runs.get(), &sorted)?;
     let sweep = Sweep { dimension, levels: sorted.levels, waves, fine, find: searched };
     let named = match &table.targets {
-        Some(targets) => drafts(&experiment, targets)?,
+        Some(targets) => drafts(experiment, targets)?,
         None => vec![(String::new(), base)],
     };
     let mut conditions = Vec::new();
     for (name, drafted) in named {
         let is_server = drafted.spec.url.is_some() || drafted.spec.deployment.is_some();
-        if arguments.virtual_time && is_server && table.targets.is_some() {
+        if is_virtual && is_server && table.targets.is_some() {
             let message = format!("--target {name} is a server, which cannot run in virtual time");
             let hint = "name engines instead, as NAME=embedded:PROFILE";
             return Err(Failure::usage(message).hint(hint));
         }
-        let spec = condition(&drafted, &sweep, &table, arguments.virtual_time)?;
+        let spec = condition(&drafted, &sweep, &table, is_virtual)?;
         let name = if name.is_empty() { server_name(&spec) } else { name };
         conditions.push((Condition { name, spec }, drafted.secrets));
     }
@@ -377,6 +376,14 @@ impl SortedLevels {
 }
 
 impl<const ARE_RATES: bool> Levels<ARE_RATES> {
+    pub(super) fn new(levels: Vec<f64>) -> Self {
+        Self(levels)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     fn sorted(&self) -> SortedLevels {
         let mut numbers = self.0.clone();
         numbers.sort_by(f64::total_cmp);
@@ -660,7 +667,8 @@ mod tests {
             let typed = ["inferometer", "sweep", "--find", &find];
             let typed = Arguments::try_parse_from(typed).unwrap();
             let Some(Command::Sweep(arguments)) = typed.command else { panic!("no sweep") };
-            Study::new(plan(&arguments).unwrap().study).unwrap_err().to_string()
+            let arguments = arguments.merged();
+            Study::new(plan(&arguments, false).unwrap().study).unwrap_err().to_string()
         };
         assert!(problem("ttf.p99<1s").contains("ttft"), "the nearest is named");
         assert!(problem("ttft<1s").contains("ttft.p99"), "of each request");

@@ -77,8 +77,29 @@ const PASTED: &[(&str, &str, &[&str])] = &[
     ),
     ("oha http://h:8000", "run http://h:8000 --concurrency 50 --requests 200", &[]),
     (
+        "hey -z 10s -c 20 -q 5 -m POST -T application/json -disable-keepalive http://h:8000",
+        "run http://h:8000 --duration 10s --concurrency 20 --connections new",
+        &["-q is left out: it counts for each worker there"],
+    ),
+    (
         "wrk -t2 -c100 -d30 --latency http://h:8000",
         "run http://h:8000 --client-cores 2 --concurrency 100 --duration 30s",
+        &[],
+    ),
+    (
+        "ab -n 100 -c 10 -k http://h:8000/",
+        "run http://h:8000/ --requests 100 --concurrency 10",
+        &[],
+    ),
+    (
+        "locust --headless -f file.py -u 20 -r 5 -t 1m -H http://h:8000",
+        "run http://h:8000 --concurrency 20 --duration 1m",
+        &["-f is left out", "-r is left out: users start together"],
+    ),
+    (
+        "python token_benchmark_ray.py --model m --num-concurrent-requests 2 --mean-input-tokens 100 \
+         --mean-output-tokens 10 --max-num-completed-requests 5",
+        "run URL --model m --concurrency 2 --input-tokens 100 --output-tokens 10 --requests 5",
         &[],
     ),
     (
@@ -114,8 +135,19 @@ fn what_is_no_measurement_of_another_tool_is_left_alone() {
     for own in ["run http://h:1", "runs", "", "python script.py", "-m", "bench serve"] {
         assert!(translate(&shlex::split(own).unwrap()).is_none(), "{own}");
     }
-    let failure = translate(&shlex::split("aiperf plot").unwrap()).unwrap();
-    assert!(failure.hint.unwrap().contains("inferometer aiperf profile"), "no measurement");
+    for (pasted, wanted) in [
+        ("aiperf plot", "inferometer aiperf profile"),
+        ("vllm --version", "inferometer vllm bench serve"),
+        ("vllm bench latency --model m", "not a load test of a server"),
+        ("vllm bench throughput --model m", "--rate inf"),
+        ("vllm serve m", "inferometer run --serve"),
+        ("llama-bench -m model.gguf", "start llama-server"),
+        ("trtllm-bench -m M throughput", "start trtllm-serve"),
+    ] {
+        let failure = translate(&shlex::split(pasted).unwrap()).unwrap();
+        let hint = failure.hint.unwrap();
+        assert!(hint.contains(wanted) && !hint.contains("bench serve bench"), "{pasted}: {hint}");
+    }
 }
 
 /// Every template is a flag of `run`, with a value that it takes.
@@ -144,19 +176,25 @@ fn every_translation_is_a_flag_of_ours() {
 
 #[test]
 fn flags_of_other_tools_have_the_right_hint() {
+    let run = |flag: &str| flag_hint(flag, |_| true);
     for (flag, wanted) in [
-        ("--vus", "`--vus` of k6 is here: --concurrency VALUE"),
+        ("--vus", "`--vus` (k6): --concurrency VALUE"),
         ("--request-count", "--requests VALUE"),
         ("--benchmark-duration", "--duration TIME"),
-        ("--random-input-len", "vLLM and SGLang is here: --input-tokens VALUE"),
+        ("--random-input-len", "(vLLM, SGLang): --input-tokens VALUE"),
         ("--target", "the URL, behind the command"),
         ("--streaming", "--stream"),
         ("--save-result", "inferometer export latest --format vllm"),
+        ("--warmup", "`--warmup` (GuideLLM): steady state is found"),
     ] {
-        let hint = flag_hint(flag).expect(flag);
+        let hint = run(flag).expect(flag);
         assert!(hint.contains(wanted), "{hint}");
     }
-    assert_eq!(flag_hint("--nonsense"), None);
+    assert_eq!(run("--nonsense"), None);
+    // Nothing is said of flags that the command does not have.
+    for flag in ["--vus", "--target", "--streaming", "--save-result", "--warmup", "--ui"] {
+        assert_eq!(flag_hint(flag, |own| own == "--output"), None, "{flag}");
+    }
 }
 
 /// docs/translations.md is this table.

@@ -235,6 +235,8 @@ pub(crate) fn needed_tokens(spec: &Spec) -> Option<u32> {
         | Source::Dataset(_)
         | Source::Trace(_)
         | Source::Conversations(_)
+        | Source::Sessions(_)
+        | Source::Agents(_)
         | Source::Mix(_)
         | Source::Saved { .. } => None,
     }

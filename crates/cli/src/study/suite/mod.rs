@@ -368,9 +368,10 @@ fn check_overrides(file: &SuiteFile, overrides: &Layer) -> Result<()> {
     // would be another question.
     for (name, layer) in &file.scenarios {
         let workload = layer.tree.get("workload");
-        let rival = ["turns", "mix", "dataset", "prompt", "prompt_file", "trace"]
-            .into_iter()
-            .find(|key| workload.and_then(|workload| workload.get(key)).is_some());
+        let rival =
+            ["turns", "agent", "sessions", "mix", "dataset", "prompt", "prompt_file", "trace"]
+                .into_iter()
+                .find(|key| workload.and_then(|workload| workload.get(key)).is_some());
         if let Some(key) = rival {
             return Err(overrides.origins.failure(
                 "workload.source",
@@ -533,6 +534,9 @@ impl Files {
             Source::Trace(trace) => {
                 (&mut trace.path, trace.kind.take().map(|kind| json!(kind).to_string()))
             }
+            Source::Sessions(recorded) => {
+                (&mut recorded.path, recorded.kind.take().map(|kind| json!(kind).to_string()))
+            }
             Source::Saved { path, .. } => (path, None),
             Source::Mix(parts) => {
                 return parts
@@ -542,6 +546,7 @@ impl Files {
             Source::Synthetic(_)
             | Source::VllmRandom(_)
             | Source::Fixed(_)
+            | Source::Agents(_)
             | Source::Conversations(_) => return Ok(()),
         };
         let key = (std::mem::take(path), kind);

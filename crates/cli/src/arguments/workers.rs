@@ -1,0 +1,126 @@
+//! Flags and tables of a load that several workers send together.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use inferometer_model::Stripe;
+use inferometer_model::spec::{Grammar, Time};
+use inferometer_runner::Worker;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{PageArguments, ResultArguments, RunArguments, StoreArguments};
+use crate::draft::Drafted;
+use crate::failure::{Failure, Result};
+
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Workers")]
+pub(crate) struct WorkerArguments {
+    /// Send the share of one of several workers, such as 0/4 for the first of four; all of them need
+    /// the same experiment, --seed and --start-at, and `inferometer merge` joins their runs
+    #[arg(long, value_name = "I/N", value_parser = Stripe::from_str, requires = "start_at")]
+    pub(crate) stripe: Option<Stripe>,
+    /// When all workers begin, such as 2026-11-18T12:00:00Z, or +30s from now
+    #[arg(long, value_name = "TIME", value_parser = start, requires = "stripe")]
+    pub(crate) start_at: Option<Timestamp>,
+    /// Refuse to begin if the clock may be further from the true time than this [default: 50ms]
+    pub(crate) clock_error: Option<Time>,
+    /// Start workers with this scheduler, follow them, and merge what they measured; its settings are
+    /// the slurm table of the experiment file
+    #[arg(long, value_enum, value_name = "SCHEDULER", conflicts_with_all = ["stripe", "virtual_time"])]
+    pub(crate) on: Option<Scheduler>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scheduler {
+    Slurm,
+}
+
+/// How `run --on slurm` asks for its workers.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(default)]
+pub(crate) struct SlurmTable {
+    /// Workers, each a task of the job [default: 2]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(crate) workers: Option<u32>,
+    /// Nodes to spread them over [default: one for each worker]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(crate) nodes: Option<u32>,
+    /// CPUs of each worker [default: as Slurm does]
+    #[schemars(range(min = 1, max = 4096))]
+    pub(crate) cpus: Option<u32>,
+    /// Partition [default: that of the user]
+    pub(crate) partition: Option<String>,
+    /// Account that pays [default: that of the user]
+    pub(crate) account: Option<String>,
+    /// Time limit of the job, as Slurm writes it, such as 01:00:00 [default: that of the partition]
+    pub(crate) time_limit: Option<String>,
+    /// How long after the job has begun the workers begin together [default: 20s]
+    pub(crate) start_in: Option<Time>,
+    /// Other options of sbatch, such as --exclusive
+    pub(crate) options: Option<Vec<String>>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MergeArguments {
+    /// Folders of the workers' runs, or folders that hold them
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) from: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
+    #[command(flatten)]
+    pub(crate) page: PageArguments,
+    /// Exit with 4 on a degraded run too
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// A time of the calendar, or one from now on.
+fn start(text: &str) -> Result<Timestamp, String> {
+    if let Some(ahead) = text.strip_prefix('+') {
+        let ahead = Duration::read(ahead)?;
+        return Timestamp::now().checked_add(ahead).map_err(|error| error.to_string());
+    }
+    text.parse().map_err(|_| {
+        "write it as 2026-11-18T12:00:00Z, with its time zone, or as +30s from now".to_owned()
+    })
+}
+
+impl WorkerArguments {
+    /// Which worker this is, if it is one.
+    pub(crate) fn worker(&self) -> Option<Worker> {
+        let (stripe, start) = self.stripe.zip(self.start_at)?;
+        let start_ns = u64::try_from(start.as_nanosecond()).unwrap_or(0);
+        let clock_error_max = self.clock_error.map_or(Duration::from_millis(50), |time| time.0);
+        Some(Worker { stripe, start_ns, clock_error_max })
+    }
+
+    /// Fails if the workers could not have one plan.
+    pub(crate) fn check(&self, drafted: &Drafted, run: &RunArguments) -> Result<()> {
+        if self.stripe.is_none() && self.on.is_none() {
+            return Ok(());
+        }
+        if drafted.spec.workload.seed.is_none() && drafted.spec.saved.is_none() && self.on.is_none()
+        {
+            return Err(Failure::usage(
+                "each worker would draw a seed of its own, and another plan",
+            )
+            .hint("give all of them the same --seed"));
+        }
+        if 1 < drafted.repetition.runs.get() {
+            return Err(Failure::usage("--repeat measures several runs, and workers share one")
+                .hint("leave it out, and repeat the command"));
+        }
+        let ResultArguments { require, .. } = &run.results;
+        if self.stripe.is_some() && !require.limits.is_empty() {
+            return Err(Failure::usage(
+                "--require judges a run, and this is the share of a worker",
+            )
+            .hint("judge the merged run with inferometer require"));
+        }
+        Ok(())
+    }
+}
