@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 pub(crate) const HELP: &str = "\
-cargo xtask clean-runs [ROUNDS]   measure ten kinds of honest servers and loads so many times each
+cargo xtask clean-runs [ROUNDS] [PROGRAM]   measure ten kinds of honest servers and loads so many times each
                                 (20), on a machine that does nothing else; fails if more than 1 % of
                                 the runs are not called valid (about a quarter of an hour)
-cargo xtask live-view [ROUNDS]   measure the same load with and without the live view, in turns (20
+cargo xtask live-view [ROUNDS] [PROGRAM]   measure the same load with and without the live view, in turns (20
                                 each); fails if the view moves the ITL p99 by more than 5 %
 ";
 
@@ -45,12 +45,7 @@ const KINDS: [(&str, &str); 10] = [
     ),
 ];
 
-pub(crate) fn clean_runs(binary: &Path, words: &[&str]) -> Result<String, String> {
-    let rounds = match words {
-        [] => 20,
-        [rounds] => rounds.parse().map_err(|_| format!("`{rounds}` is not a number of rounds"))?,
-        _ => return Err("expected one number of rounds".to_owned()),
-    };
+pub(crate) fn clean_runs(binary: &Path, rounds: u64) -> Result<String, String> {
     let folder = std::env::temp_dir().join(format!("inferometer-clean-{}", std::process::id()));
     let mut table = String::new();
     let (mut runs, mut alarms) = (0_u32, 0_u32);
@@ -87,12 +82,7 @@ const VIEWED: &str = "--concurrency 16 --requests 320 --output-tokens 64 --input
 /// The share by which the view may move what is measured.
 const MOVED_MAX: f64 = 0.05;
 
-pub(crate) fn live_view(binary: &Path, words: &[&str]) -> Result<String, String> {
-    let rounds: usize = match words {
-        [] => 20,
-        [rounds] => rounds.parse().map_err(|_| format!("`{rounds}` is not a number of rounds"))?,
-        _ => return Err("expected one number of rounds".to_owned()),
-    };
+pub(crate) fn live_view(binary: &Path, rounds: u64) -> Result<String, String> {
     let folder = std::env::temp_dir().join(format!("inferometer-live-{}", std::process::id()));
     let mut found = [Vec::new(), Vec::new()];
     for _ in 0..rounds.max(1) {

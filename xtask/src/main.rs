@@ -16,6 +16,7 @@ mod prompts;
 mod sbom;
 mod simulate_speed;
 mod ui_list;
+mod workers;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,7 @@ const HELPS: &[&str] = &[
     packages::HELP,
     platforms::HELP,
     ui_list::HELP,
+    workers::HELP,
 ];
 
 fn main() -> ExitCode {
@@ -103,12 +105,10 @@ fn chore(words: &[&str]) -> Option<Result<String, String>> {
         ["goldens", "compare", folder, program @ ..] => {
             program_or_build(program).and_then(|made| goldens::compare(&made, Path::new(folder)))
         }
-        ["clean-runs", words @ ..] => {
-            program_or_build(&[]).and_then(|made| clean_runs::clean_runs(&made, words))
-        }
-        ["live-view", words @ ..] => {
-            program_or_build(&[]).and_then(|made| clean_runs::live_view(&made, words))
-        }
+        ["clean-runs", words @ ..] => trial(words, [20])
+            .and_then(|([rounds], program)| clean_runs::clean_runs(&program, rounds)),
+        ["live-view", words @ ..] => trial(words, [20])
+            .and_then(|([rounds], program)| clean_runs::live_view(&program, rounds)),
         ["deployments", program @ ..] => program_or_build(program)
             .and_then(|made| deployments::deployments(&made, &target_folder()?))
             .map(|()| String::new()),
@@ -120,6 +120,9 @@ fn chore(words: &[&str]) -> Option<Result<String, String>> {
             .map(|()| String::new()),
         ["browser", files @ ..] => target_folder()
             .and_then(|target| browser::browser(files, &target, make_samples))
+            .map(|()| String::new()),
+        [name @ ("slurm" | "merge"), program @ ..] => program_or_build(program)
+            .and_then(|made| workers::script(name, &made, &target_folder()?))
             .map(|()| String::new()),
         ["packages", words @ ..] => {
             target_folder().and_then(|target| packages::packages(words, &target))
@@ -168,9 +171,15 @@ fn make_samples(folder: &str) -> bool {
 fn test() -> bool {
     cargo(["fmt", "--all", "--check"])
         && cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])
-        && cargo(["test", "--workspace"])
+        && run(cargo_command(["test", "--workspace"]).env("RUST_TEST_THREADS", test_threads()))
         && run(cargo_command(["doc", "--workspace", "--no-deps", "--document-private-items"])
             .env("RUSTDOCFLAGS", "--deny warnings"))
+}
+
+/// Tests mostly wait for the programs that they start, so one more than there are cores keeps all busy.
+fn test_threads() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores + 1).to_string()
 }
 
 fn docs() -> bool {

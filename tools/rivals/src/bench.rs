@@ -7,14 +7,15 @@ use super::tokenizer;
 use super::tool::{Load, Tool};
 
 /// What every run of every tool shares.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Bench {
     /// Holds the reports, and a folder for each run.
     pub(crate) folder: PathBuf,
     pub(crate) binary: PathBuf,
     /// An earlier build, where there is one to compare with.
     pub(crate) before: Option<PathBuf>,
-    pub(crate) client_core: usize,
+    /// Those of the client, as `taskset` takes them.
+    pub(crate) client_cores: String,
     pub(crate) server_core: usize,
     pub(crate) time_limit_s: u32,
     environments: PathBuf,
@@ -34,12 +35,26 @@ impl Bench {
                 &options.binary.clone().unwrap_or_else(|| target.join("release/inferometer")),
             )?,
             before: options.before.as_deref().map(absolute).transpose()?,
-            client_core: options.client_core.unwrap_or(cores - 1),
+            client_cores: options.client_core.unwrap_or(cores - 1).to_string(),
             server_core: options.server_core,
             time_limit_s: options.time_limit_s,
             environments: absolute(&environments)?,
             folder: absolute(&folder)?,
         })
+    }
+
+    /// The cores of a server that has many, and of a client that has many, with their numbers.
+    pub(crate) fn halves() -> [(String, usize); 2] {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+        let middle = cores / 2;
+        let range = |from: usize, to: usize| (format!("{from}-{}", to - 1), to - from);
+        [range(0, middle), range(middle, cores)]
+    }
+
+    /// Cores that are neither the engine's nor the client's, as far as there are such.
+    pub(crate) fn between() -> String {
+        let [(all, cores), _] = Self::halves();
+        if cores < 3 { all } else { format!("1-{}", cores - 1) }
     }
 
     pub(crate) fn environment(&self, package: &str) -> PathBuf {

@@ -20,20 +20,20 @@ pub(crate) struct Engine {
 pub(crate) enum Behaviour {
     /// Answers as fast as it can.
     Echo { events_per_write: u32 },
-    /// A token every 10 ms, the first after 100 ms; keeps the truth.
-    Paced,
+    /// A token after each gap, the first after 100 ms; keeps the truth.
+    Paced { gap_ms: u32 },
     /// The same, with further words of the engine's command line.
     PacedBut(&'static str),
 }
 
-const PACE: &str = "--mode paced --ttft 100ms --gap 10ms";
+const PACE: &str = "--mode paced --ttft 100ms";
 
 impl Behaviour {
     /// The name of the one model that is served.
     pub(crate) fn model(self) -> &'static str {
         match self {
             Self::Echo { .. } => "echo",
-            Self::Paced | Self::PacedBut(_) => "paced",
+            Self::Paced { .. } | Self::PacedBut(_) => "paced",
         }
     }
 
@@ -42,8 +42,8 @@ impl Behaviour {
             Self::Echo { events_per_write } => {
                 format!("--mode echo --events-per-write {events_per_write}")
             }
-            Self::Paced => PACE.to_owned(),
-            Self::PacedBut(more) => format!("{PACE} {more}"),
+            Self::Paced { gap_ms } => format!("{PACE} --gap {gap_ms}ms"),
+            Self::PacedBut(more) => format!("{PACE} --gap 10ms {more}"),
         };
         words.split_whitespace().map(str::to_owned).collect()
     }

@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 
 use super::bench::Bench;
 use super::engine::{Behaviour, Engine};
+use super::front::{Front, Transport, over};
 use super::section::Section;
 use super::sizes::Sizes;
 use super::table::{Table, count, or_dash};
 use super::tool::{Extent, GapMeaning, Load, Outcome, Tool};
 use super::truth::TrueTimes;
 
-const TOKENS: u32 = 100;
+/// One engine process writes some hundred thousand tokens per second; at the pace of a thousand streams it would be
+/// late with more, and prove nothing.
+const STREAMS_AT_FULL_PACE: u32 = 1_024;
 
 /// Below this share of the asked streams a client has measured another load than the others.
 const HELD_SHARE: f64 = 0.9;
@@ -32,32 +35,54 @@ pub(crate) fn fidelity(
     tools: &[Tool],
     sizes: &Sizes,
     streams: u32,
+    transport: Transport,
 ) -> Result<Section, String> {
+    let (gap_ms, tokens) = if streams <= STREAMS_AT_FULL_PACE { (10, 100) } else { (100, 30) };
+    let key = match transport {
+        Transport::Plain => format!("fidelity-{streams}"),
+        Transport::Tls | Transport::Http2 => format!("fidelity-{streams}-{transport:?}"),
+    };
     let mut entries = Vec::new();
-    // A bare reader reports no times.
-    for &tool in tools.iter().filter(|&&tool| tool != Tool::Wrk) {
+    // A bare reader reports no times, and only our own client takes any certificate.
+    let takes_part = |tool: Tool| match transport {
+        Transport::Plain => tool != Tool::Wrk,
+        Transport::Tls | Transport::Http2 => matches!(tool, Tool::Ours | Tool::Before),
+    };
+    for &tool in tools.iter().filter(|&&tool| takes_part(tool)) {
         // A fresh engine each time: what a tool left open must not disturb the next.
-        let engine = Engine::start(Behaviour::Paced, bench)?;
+        let behaviour = Behaviour::Paced { gap_ms };
+        let engine = Engine::start(behaviour, bench)?;
         let load = Load {
-            label: format!("fidelity-{streams}"),
+            label: key.clone(),
             url: engine.url.clone(),
-            model: Behaviour::Paced.model(),
+            model: behaviour.model(),
             concurrency: streams,
             extent: Extent::Requests(streams * sizes.paced_waves),
-            output_tokens: TOKENS,
+            output_tokens: tokens,
             streamed: true,
+            flags: Vec::new(),
+        };
+        let (front, load) = match transport {
+            Transport::Plain => (None, load),
+            Transport::Tls | Transport::Http2 => {
+                let front = Front::start(bench, &Bench::between(), 2, &engine.url)?;
+                let url = front.engine();
+                (Some(front), over(load, transport, url))
+            }
         };
         let outcome = tool.measure(&load, bench);
-        let truth = engine.truth().and_then(|truth| truth.times(TOKENS, tool.gap_meaning()));
+        drop(front);
+        let truth = engine.truth().and_then(|truth| truth.times(tokens, tool.gap_meaning()));
         entries.push(Entry { tool, outcome, truth });
     }
     Ok(Section {
-        key: format!("fidelity-{streams}"),
+        key,
         facts: Value::Array(entries.iter().map(Entry::facts).collect()),
         table: Table {
             heading: format!(
-                "Fidelity: {} paced streams, first token after 100 ms, then one every 10 ms",
-                count(f64::from(streams))
+                "Fidelity: {} paced streams, {}, first token after 100 ms, then one every {gap_ms} ms",
+                count(f64::from(streams)),
+                transport.title(),
             ),
             columns: vec![
                 "tool",
@@ -67,6 +92,7 @@ pub(crate) fn fidelity(
                 "TTFT p99",
                 "ITL p50",
                 "ITL p99",
+                "CPU µs/token",
                 "note",
             ],
             rows: entries.iter().map(|entry| entry.row(streams)).collect(),
@@ -94,6 +120,7 @@ impl Entry {
             or_dash(ttft.map(|(said, truth)| difference(said.p99, truth.p99))),
             or_dash(itl.map(|(said, truth)| difference(said.p50, truth.p50))),
             or_dash(itl.map(|(said, truth)| difference(said.p99, truth.p99))),
+            or_dash(report.and_then(|it| it.cpu_us_per_token).map(|us| format!("{us:.2}"))),
             self.notes(streams).join("; "),
         ]
     }
@@ -174,9 +201,9 @@ mod tests {
             row[1..5],
             ["5", "12.00", "150.00 − 100.00 = +50.00", "250.00 − 101.00 = +149.00"]
         );
-        assert_eq!(row[5..7], ["–", "–"]);
+        assert_eq!(row[5..8], ["–", "–", "–"]);
         assert_eq!(
-            row[7],
+            row[8],
             "the engine had no time either: run again; did not hold the load; \
              the engine completed 25 requests"
         );

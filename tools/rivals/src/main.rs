@@ -10,10 +10,13 @@ mod bench;
 mod drop_in;
 mod engine;
 mod fidelity;
+mod front;
 mod install;
+mod memory;
 mod open_loop;
 mod options;
 mod program;
+mod scaling;
 mod section;
 mod sizes;
 mod statistics;
@@ -28,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use bench::Bench;
+use front::Transport;
 use options::{Measurement, Options};
 use section::Section;
 use serde_json::{Map, Value, json};
@@ -73,6 +77,11 @@ fn rivals(words: &[&str]) -> Result<(), String> {
     }
     let bench = Bench::new(&options, &target_folder()?)?;
     let sizes = if options.quick { Sizes::SMALL } else { Sizes::FULL };
+    let sizes = Sizes {
+        rounds: options.rounds.unwrap_or(sizes.rounds),
+        seconds: options.seconds.unwrap_or(sizes.seconds),
+        ..sizes
+    };
     let mut pages = Pages::open(&bench, options.quick)?;
     pages.add(&the_tools(&bench, &options))?;
     for &measurement in &options.measurements {
@@ -100,8 +109,16 @@ fn measure(
         Measurement::Fidelity => sizes
             .paced_streams
             .iter()
-            .map(|&streams| fidelity::fidelity(bench, tools, sizes, streams))
+            .map(|&streams| fidelity::fidelity(bench, tools, sizes, streams, Transport::Plain))
             .collect(),
+        Measurement::Memory => Ok(vec![memory::memory(bench, tools, sizes)]),
+        Measurement::Drivers => Ok(vec![scaling::drivers(bench, tools, sizes)?]),
+        Measurement::Transports => {
+            let streams = sizes.paced_streams[0].max(sizes.secured_streams);
+            let fidelity = |transport| fidelity::fidelity(bench, tools, sizes, streams, transport);
+            let throughput = scaling::transports(bench, tools, sizes)?;
+            Ok(vec![throughput, fidelity(Transport::Tls)?, fidelity(Transport::Http2)?])
+        }
         Measurement::OpenLoop if tools.contains(&Tool::Ours) => {
             Ok(vec![open_loop::open_loop(bench, sizes)?])
         }
@@ -118,7 +135,7 @@ fn the_tools(bench: &Bench, options: &Options) -> Section {
     let cores = format!(
         "Clients on core {}, engine on core {}; load average {load_average} at the start. On a \
          machine that does other work the numbers are that work's too.",
-        bench.client_core, bench.server_core
+        bench.client_cores, bench.server_core
     );
     Section {
         key: "tools".to_owned(),
@@ -127,7 +144,7 @@ fn the_tools(bench: &Bench, options: &Options) -> Section {
                 .iter()
                 .map(|(tool, version)| (tool.name().to_owned(), json!(version.as_ref().ok())))
                 .collect::<Map<String, Value>>(),
-            "client_core": bench.client_core,
+            "client_core": bench.client_cores,
             "server_core": bench.server_core,
             "load_average": load_average,
             "quick": options.quick,

@@ -26,6 +26,7 @@ pub(crate) fn open_loop(bench: &Bench, sizes: &Sizes) -> Result<Section, String>
         extent: Extent::Seconds(2 * sizes.seconds),
         output_tokens: TOKENS,
         streamed: false,
+        flags: Vec::new(),
     };
     let outcome = measure(&load, rate_per_s, bench)
         .map_or_else(|why| Outcome::Failed { why }, Outcome::Measured);

@@ -7,7 +7,7 @@ use super::tool::Tool;
 pub(crate) const HELP: &str = "\
 cargo rivals [FLAGS]            compare this tool with others on the same engine, as tables (slow)
     --only A,B                  of ours, before, wrk, vllm-rs, vllm, aiperf, guidellm
-    --measure A,B               of one-shot, streams, fidelity, open-loop
+    --measure A,B               of one-shot, streams, fidelity, memory, drivers, transports, open-loop
     --client-core N             core of every client (the last one)
     --server-core N             core of the engine (the first one)
     --environments DIR          where the Python environments are (target/rivals)
@@ -15,6 +15,8 @@ cargo rivals [FLAGS]            compare this tool with others on the same engine
     --binary PATH               our program (built in release mode)
     --before PATH               an earlier build of it, which becomes a row of its own
     --time-limit SECONDS        for each run of each tool (180)
+    --rounds N                  how often the quick tools take turns (3)
+    --seconds N                 how long each of their runs takes (5)
     --quick                     small sizes: shows that everything works, measures nothing
 ";
 
@@ -31,6 +33,8 @@ pub(crate) struct Options {
     pub(crate) binary: Option<PathBuf>,
     pub(crate) before: Option<PathBuf>,
     pub(crate) time_limit_s: u32,
+    pub(crate) rounds: Option<usize>,
+    pub(crate) seconds: Option<u32>,
     pub(crate) quick: bool,
 }
 
@@ -40,18 +44,31 @@ pub(crate) enum Measurement {
     OneShot,
     Streams,
     Fidelity,
+    Memory,
+    Drivers,
+    Transports,
     OpenLoop,
 }
 
 impl Measurement {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::OneShot, Self::Streams, Self::Fidelity, Self::OpenLoop];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::OneShot,
+        Self::Streams,
+        Self::Fidelity,
+        Self::Memory,
+        Self::Drivers,
+        Self::Transports,
+        Self::OpenLoop,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OneShot => "one-shot",
             Self::Streams => "streams",
             Self::Fidelity => "fidelity",
+            Self::Memory => "memory",
+            Self::Drivers => "drivers",
+            Self::Transports => "transports",
             Self::OpenLoop => "open-loop",
         }
     }
@@ -69,6 +86,8 @@ impl Options {
             binary: None,
             before: None,
             time_limit_s: 180,
+            rounds: None,
+            seconds: None,
             quick: false,
         };
         let mut rest = words.iter();
@@ -89,6 +108,8 @@ impl Options {
                 "--install" => options.install = Some(value.into()),
                 "--binary" => options.binary = Some(value.into()),
                 "--before" => options.before = Some(value.into()),
+                "--rounds" => options.rounds = Some(number(flag, value)?),
+                "--seconds" => options.seconds = Some(number(flag, value)?),
                 "--time-limit" => options.time_limit_s = number(flag, value)?,
                 _ => return Err(format!("unknown flag {flag}")),
             }

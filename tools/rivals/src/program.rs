@@ -52,7 +52,7 @@ pub(crate) fn run(
         .arg("--kill-after=5")
         .arg(bench.time_limit_s.to_string())
         .args(["taskset", "--cpu-list"])
-        .arg(bench.client_core.to_string())
+        .arg(&bench.client_cores)
         .arg(program)
         .args(arguments)
         .envs(bench.environment_variables())

@@ -11,6 +11,9 @@ pub(crate) struct Sizes {
     /// Paced streams at once, one table for each.
     pub(crate) paced_streams: &'static [u32],
     pub(crate) paced_waves: u32,
+    /// The same over TLS and HTTP/2.
+    pub(crate) secured_streams: u32,
+    pub(crate) waiting_streams: u32,
     pub(crate) open_loop_rate_per_s: u32,
 }
 
@@ -27,8 +30,10 @@ impl Sizes {
         seconds: 5,
         one_shot_requests: Counts { quick: 20_000, slow: 2000 },
         stream_requests: Counts { quick: 2000, slow: 384 },
-        paced_streams: &[64, 1024],
+        paced_streams: &[1024, 4096, 8000],
         paced_waves: 3,
+        secured_streams: 1024,
+        waiting_streams: 4096,
         open_loop_rate_per_s: 10_000,
     };
 
@@ -39,6 +44,8 @@ impl Sizes {
         stream_requests: Counts { quick: 200, slow: 64 },
         paced_streams: &[8],
         paced_waves: 2,
+        secured_streams: 8,
+        waiting_streams: 64,
         open_loop_rate_per_s: 100,
     };
 }

@@ -122,6 +122,7 @@ fn load(contest: &Contest, engine: &Engine, tool: Tool, sizes: &Sizes) -> Load {
         extent,
         output_tokens,
         streamed: contest.streamed,
+        flags: Vec::new(),
     }
 }
 

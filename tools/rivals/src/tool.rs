@@ -35,6 +35,8 @@ pub(crate) struct Load {
     pub(crate) extent: Extent,
     pub(crate) output_tokens: u32,
     pub(crate) streamed: bool,
+    /// Further words for our own client.
+    pub(crate) flags: Vec<String>,
 }
 
 /// When a load is over.
@@ -74,6 +76,8 @@ pub(crate) struct Report {
     pub(crate) ttft_ms: Option<Percentiles>,
     pub(crate) itl_ms: Option<Percentiles>,
     pub(crate) send_lag_ms: Option<Percentiles>,
+    /// Of all its threads, while requests were in flight.
+    pub(crate) cpu_us_per_token: Option<f64>,
     /// What the reader of the row has to know.
     pub(crate) notes: Vec<String>,
 }

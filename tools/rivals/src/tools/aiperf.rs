@@ -43,6 +43,7 @@ pub(crate) fn report(run: &Run) -> Result<Report, String> {
         // Its `inter_token_latency` is a mean per answer; every event here is one token.
         itl_ms: metric("inter_chunk_latency"),
         send_lag_ms: None,
+        cpu_us_per_token: None,
         notes,
     };
     Ok(report.with_failures_noted())

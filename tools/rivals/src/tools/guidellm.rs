@@ -71,6 +71,7 @@ pub(crate) fn report(run: &Run) -> Result<Report, String> {
         ttft_ms: successful("time_to_first_token_ms"),
         itl_ms: successful("inter_token_latency_ms"),
         send_lag_ms: None,
+        cpu_us_per_token: None,
         notes: Vec::new(),
     };
     Ok(report.with_failures_noted())

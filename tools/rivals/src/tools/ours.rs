@@ -16,7 +16,7 @@ pub(crate) fn version(binary: &Path) -> Result<String, String> {
         .output()
         .map_err(|error| format!("{} does not start: {error}", binary.display()))?;
     let said = String::from_utf8_lossy(&output.stdout);
-    Ok(said.split_whitespace().last().unwrap_or("?").to_owned())
+    Ok(said.split_whitespace().nth(1).unwrap_or("?").to_owned())
 }
 
 pub(crate) fn arguments(load: &Load) -> Vec<OsString> {
@@ -46,6 +46,7 @@ fn shape(load: &Load) -> Vec<OsString> {
         load.output_tokens.to_string(),
     ]));
     line.extend(words(extent));
+    line.extend(words(load.flags.iter().cloned()));
     if !load.streamed {
         line.push("--no-stream".into());
     }
@@ -61,11 +62,14 @@ pub(crate) fn report(run: &Run) -> Result<Report, String> {
     };
     let completed = number(&document, "/outcomes/ok");
     let scheduled = number(&document, "/scheduled");
+    let tokens_per_s = number(&document, "/metrics/output_throughput/value");
+    let cores = number(&document, "/client/cores_used").zip(tokens_per_s);
     let report = Report {
         completed,
         failed: scheduled.zip(completed).map(|(scheduled, completed)| scheduled - completed),
         requests_per_s: number(&document, "/metrics/request_throughput/value"),
-        tokens_per_s: number(&document, "/metrics/output_throughput/value"),
+        tokens_per_s,
+        cpu_us_per_token: cores.map(|(cores, tokens_per_s)| cores * 1e6 / tokens_per_s),
         ttft_ms: metric("ttft_ms"),
         itl_ms: metric("itl_ms"),
         send_lag_ms: metric("send_lag_ms"),

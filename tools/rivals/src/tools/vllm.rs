@@ -44,6 +44,7 @@ pub(crate) fn report(load: &Load, run: &Run) -> Result<Report, String> {
         ttft_ms: percentiles(&document, "/p50_ttft_ms", "/p99_ttft_ms"),
         itl_ms: percentiles(&document, "/p50_itl_ms", "/p99_itl_ms"),
         send_lag_ms: None,
+        cpu_us_per_token: None,
         notes,
     };
     Ok(report.with_failures_noted())
