@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -145,14 +145,13 @@ impl Library {
     /// The run, set or import with exactly this name, `SET/N` or `IMPORT/N`. A folder that holds
     /// symbolic links is not opened: they could lead anywhere.
     pub(crate) fn find(&self, name: &str) -> Option<(Stored, Entry)> {
-        let known = |id: &str| self.rows().get(id).cloned();
-        if let Some(row) = known(name) {
+        if let Some(row) = self.row(name) {
             let is_safe = !has_links(row.stored.path(), LINK_DEPTH);
             return is_safe.then(|| (row.stored.clone(), row.entry.clone()));
         }
         let (id, number) = name.rsplit_once('/')?;
         let number: u32 = number.parse().ok()?;
-        let row = known(id).filter(|row| !has_links(row.stored.path(), LINK_DEPTH))?;
+        let row = self.row(id).filter(|row| !has_links(row.stored.path(), LINK_DEPTH))?;
         let found = match &row.stored {
             Stored::Set(set) => {
                 Stored::Run(set.points().ok()?.contains(&number).then(|| set.point(number))?)
@@ -162,6 +161,22 @@ impl Library {
         };
         let entry = self.reader.entry(&found);
         Some((found, entry))
+    }
+
+    /// The row of this name. A link may be opened before the folder is listed, and a run may begin between two
+    /// readings of it: such a row is read on its own.
+    fn row(&self, id: &str) -> Option<Arc<Row>> {
+        if let Some(row) = self.rows().get(id).cloned() {
+            return Some(row);
+        }
+        let mut parts = Path::new(id).components();
+        let (Some(Component::Normal(name)), None) = (parts.next(), parts.next()) else {
+            return None;
+        };
+        let path = self.folder.join(name);
+        let found = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_dir)?;
+        let row = Arc::new(self.read_row(path, found.modified().ok())?);
+        (row.entry.id == id).then_some(row)
     }
 
     /// The rows that a query asks for: words, a kind, a verdict, an order and a page.
