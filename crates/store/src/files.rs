@@ -3,8 +3,8 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -318,19 +318,34 @@ pub(crate) fn is_named(file: &File, path: &Path) -> bool {
 
 /// Gives the content of an open file, whose name has gone, the name `path` again. The new file is
 /// locked, and at its end.
-pub(crate) fn restore_name(mut open: &File, path: &Path) -> io::Result<File> {
+pub(crate) fn restore_name(open: &File, path: &Path) -> io::Result<File> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder)?;
     let draft = draft_path(path);
     let mut file = create_new(&draft)?;
     file.try_lock().map_err(io::Error::from)?;
-    open.seek(SeekFrom::Start(0))?;
-    io::copy(&mut open, &mut file)?;
-    file.sync_all()?;
+    copy_from_start(open, &mut file)
+        .and_then(|()| file.sync_all())
+        .inspect_err(|_error| drop(fs::remove_file(&draft)))?;
     fs::rename(&draft, path)?;
     sync_parent(path)?;
     sync_parent(folder)?;
     Ok(file)
+}
+
+/// Copies all of a file. Its cursor stays: where a copy fails, the next record is still written behind the last.
+fn copy_from_start(from: &File, to: &mut File) -> io::Result<()> {
+    let mut piece = vec![0; 1 << 16];
+    let mut at = 0;
+    loop {
+        match from.read_at(&mut piece, at)? {
+            0 => return Ok(()),
+            read => {
+                to.write_all(&piece[..read])?;
+                at += read as u64;
+            }
+        }
+    }
 }
 
 /// A new file that can be read as well: if its name is lost, its content is not.

@@ -19,8 +19,8 @@ use crate::run::{MANIFEST, RunDirectory, RunState, RunWriter};
 use crate::set::{IMPORT, ImportDirectory, SET, SetDirectory, number_of};
 
 const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
-/// How long a server is taken to remember prompts.
-const CACHE_MEMORY_NS: u64 = 24 * 3_600 * 1_000_000_000;
+/// How long a server is taken to remember prompts: longer than from one night to the next, or over a weekend.
+const CACHE_MEMORY_NS: u64 = 4 * 24 * 3_600 * 1_000_000_000;
 
 /// A directory of runs. It need not exist before the first run is made.
 #[derive(Clone, Debug)]
@@ -194,7 +194,7 @@ impl RunStore {
         Ok(all)
     }
 
-    /// The newest run of the last day that may have sent the same prompts to the same model: the
+    /// The newest run of the last days that may have sent the same prompts to the same model: the
     /// same plan, or words drawn from the same seed. A prefix cache may know them.
     pub fn sent_before(
         &self,
@@ -229,7 +229,7 @@ impl RunStore {
             .map(|manifest| manifest.run)
     }
 
-    /// All runs that may be of the last day, those of sets among them, and those of sets that
+    /// All runs that may be of the last days, those of sets among them, and those of sets that
     /// do not count too: the server has seen them all the same. Older folders are not opened.
     fn recent_manifests(&self, now_ns: u64) -> Vec<Manifest> {
         let earliest_ns = now_ns.saturating_sub(CACHE_MEMORY_NS);
