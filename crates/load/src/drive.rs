@@ -330,13 +330,13 @@ impl<'a> Watch<'a> {
                     let Some(report) = report else { return Ok(reported) };
                     if report.is_err() {
                         // The run is lost; what the others still have in flight is not waited for.
-                        self.stop_as_told(Stop::Cut);
+                        self.apply_stop(Stop::Cut);
                     }
                     reported.push(report);
                 }
                 Ok(()) = self.stop.changed() => {
                     let stop = *self.stop.borrow_and_update();
-                    self.stop_as_told(stop);
+                    self.apply_stop(stop);
                 }
                 () = self.conductor.gave_up.notified() => self.drain_from(self.clock.now()),
                 () = pause(self.clock) => self.look(),
@@ -367,7 +367,7 @@ impl<'a> Watch<'a> {
         self.feed.hand_over()
     }
 
-    fn stop_as_told(&mut self, stop: Stop) {
+    fn apply_stop(&mut self, stop: Stop) {
         match stop {
             Stop::Run => {}
             Stop::RunOut => self.release_nothing_more(RunStop::ClientExhausted),

@@ -311,7 +311,7 @@ impl<C: Clock, J, E> Rounds<C, J, E> {
             Ok(watcher) => {
                 self.reader = Some(watcher);
                 match received.recv_timeout(self.sampling.open_limit) {
-                    Ok(event) => self.hear(event).map(drop),
+                    Ok(event) => self.handle(event).map(drop),
                     Err(_) => Ok(()),
                 }
             }
@@ -326,7 +326,7 @@ impl<C: Clock, J, E> Rounds<C, J, E> {
             loop {
                 let wait = grid.moment(tick).since(self.clock.now()).unwrap_or_default();
                 let Ok(event) = received.recv_timeout(wait) else { break };
-                if self.hear(event)? {
+                if self.handle(event)? {
                     return self.end(received);
                 }
             }
@@ -345,7 +345,7 @@ impl<C: Clock, J, E> Rounds<C, J, E> {
             }
             if matches!(watcher.state, State::Busy(_)) {
                 match received.recv_timeout(self.sampling.look_limit) {
-                    Ok(event) => drop(self.hear(event)?),
+                    Ok(event) => drop(self.handle(event)?),
                     Err(_) => self.miss(now, LookMiss::Timeout)?,
                 }
             }
@@ -354,7 +354,7 @@ impl<C: Clock, J, E> Rounds<C, J, E> {
     }
 
     /// Writes an event; returns true when it is the last.
-    fn hear(&mut self, event: Event) -> Result<bool, E> {
+    fn handle(&mut self, event: Event) -> Result<bool, E> {
         let (source, began, ended, devices) = match event {
             Event::Stop => return Ok(true),
             Event::Blind(absence) => {

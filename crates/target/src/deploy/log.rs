@@ -139,7 +139,7 @@ impl LogBuffer {
             return;
         }
         self.is_dirty = true;
-        let rest = self.hear_head(bytes);
+        let rest = self.keep_head(bytes);
         self.ring.extend_from_slice(rest);
         if 2 * RING_BYTES < self.ring.len() {
             let excess = self.ring.len() - RING_BYTES;
@@ -149,7 +149,7 @@ impl LogBuffer {
     }
 
     /// What does not belong to the beginning any more.
-    fn hear_head<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+    fn keep_head<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         if self.is_head_full {
             return bytes;
         }
