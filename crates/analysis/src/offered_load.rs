@@ -411,8 +411,8 @@ pub struct SlotsDelivered {
 /// The share of empty slots above which the concurrency was lower than requested.
 pub(crate) const SLOTS_EMPTY: Limits = Limits { degraded: Some(0.05), invalid: Some(0.20) };
 /// Fewest requests, and fewest requests for each slot.
-const FEWEST_IN_SLOTS: usize = 100;
-const FEWEST_PER_SLOT: usize = 10;
+const FEWEST_IN_SLOTS: usize = 50;
+const FEWEST_PER_SLOT: usize = 3;
 
 impl SlotsDelivered {
     /// `full_from` is when the plan fills the last slot.

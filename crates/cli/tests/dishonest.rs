@@ -9,9 +9,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -204,13 +205,16 @@ fn summary(arguments: &[&str], folder: &Path) -> Value {
     serde_json::from_slice(&ran.stdout).unwrap()
 }
 
-/// A run of a hundred requests of 16 tokens, eight at a time.
+/// A run of 160 requests of 16 tokens, eight at a time.
 fn measure(behaviour: Behaviour) -> Value {
+    measure_with(behaviour, ["--concurrency", "8", "--requests", "160"])
+}
+
+fn measure_with(behaviour: Behaviour, load: [&str; 4]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("http://{}", serve(behaviour));
-    let load = ["--concurrency", "8", "--requests", "160", "--output-tokens", "16"];
     let run = ["run", &url, "--api", "completions", "--json", "--input-tokens", "64"];
-    summary(&[&run[..], &load].concat(), folder.path())
+    summary(&[&run[..], &load, &["--output-tokens", "16"]].concat(), folder.path())
 }
 
 fn simulate(arguments: &[&str]) -> Value {
@@ -358,6 +362,39 @@ fn a_gathering_proxy_is_found() {
     assert_found(&measure(Behaviour { gather, ..HONEST }), "grouped-events", "degraded");
 }
 
+/// T10: four programs compute on the client's core.
+#[test]
+fn a_client_that_shares_its_core_is_not_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
+    let core = (0..CpuSet::count()).find(|core| allowed.is_set(*core).unwrap()).unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let programs = [(); 4].map(|()| {
+        let is_over = Arc::clone(&is_over);
+        std::thread::spawn(move || {
+            let mut only = CpuSet::new();
+            only.set(core).unwrap();
+            // Of this thread alone.
+            sched_setaffinity(Pid::from_raw(0), &only).unwrap();
+            while !is_over.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        })
+    });
+    let core = core.to_string();
+    let load = ["--concurrency", "32", "--duration", "2s", "--output-tokens", "2"];
+    let client = ["--client-cores", "1", "--pin-cores", &core];
+    let found =
+        summary(&[&["run", &engine.url(), "--json"], &load[..], &client].concat(), folder.path());
+    is_over.store(true, Ordering::Relaxed);
+    for program in programs {
+        program.join().unwrap();
+    }
+    let verdict = found["verdict"].as_str().unwrap();
+    assert!(["degraded", "invalid"].contains(&verdict), "{:#}", found["warnings"]);
+}
+
 /// T11: eight tokens in every event, and nothing says so.
 #[test]
 fn unmarked_tokens_have_no_speed() {
@@ -378,9 +415,14 @@ fn a_capped_rate_beyond_capacity_is_found() {
 /// T14: a server that accepts few connections at a time.
 #[test]
 fn requests_that_wait_for_a_connection_are_not_in_flight() {
-    let found = measure(Behaviour { accepts: Some(2), ..HONEST });
-    assert!(severity(&found, "slots-empty").is_some(), "{:#}", found["warnings"]);
-    assert!(["degraded", "invalid"].contains(&found["verdict"].as_str().unwrap()));
+    // Also where each slot has four requests only.
+    for load in
+        [["--concurrency", "8", "--requests", "160"], ["--concurrency", "16", "--requests", "64"]]
+    {
+        let found = measure_with(Behaviour { accepts: Some(2), ..HONEST }, load);
+        assert!(severity(&found, "slots-empty").is_some(), "{load:?}: {:#}", found["warnings"]);
+        assert!(["degraded", "invalid"].contains(&found["verdict"].as_str().unwrap()));
+    }
 }
 
 /// T15: answers that end early, arrive at the end, or stay open; and a run of a few milliseconds.

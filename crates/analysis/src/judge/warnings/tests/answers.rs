@@ -1,5 +1,7 @@
 //! Each warning about the answers, raised and not raised.
 
+use std::time::Duration;
+
 use inferometer_model::RequestRecord;
 use inferometer_model::record::FinishReason;
 use inferometer_model::spec::{DatasetSpec, Images, Lengths, MixPart, Source};
@@ -52,6 +54,22 @@ fn answers_that_were_not_to_stream_may_come_in_one_piece() {
     observations.manifest.spec.workload.streaming = false;
     observations.records.held_mut().iter_mut().for_each(in_one_piece);
     assert_eq!(raised(&observations), []);
+}
+
+#[test]
+fn an_answer_that_took_many_times_the_median_is_named() {
+    // The last token of a calm answer arrives after 120 ms.
+    let slower = |times: u64| {
+        move |record: &mut RequestRecord| {
+            let at = record.sent.unwrap() + Duration::from_millis(120 * times);
+            let last = record.reads.last_mut().unwrap();
+            (last.kernel, last.user) = (last.kernel.map(|_| at), at);
+            record.ending.at = at;
+        }
+    };
+    let is_named = |found: Vec<(&str, Severity)>| found.contains(&("outliers", Severity::Note));
+    assert!(!is_named(with(1, slower(20))));
+    assert!(is_named(with(1, slower(21))));
 }
 
 /// Faults: 67.

@@ -1,5 +1,7 @@
 //! Warnings about the server's metrics, raised and not raised.
 
+use inferometer_model::telemetry::SumCount;
+
 use super::*;
 use crate::fixture::{calm, raised, scraped};
 
@@ -44,6 +46,22 @@ fn replicas_behind_one_address_are_a_note() {
         recording.samples[1].process_start_s = Some(500.0);
     }
     assert_eq!(raised(&observations), [("server-replicas", Severity::Note)]);
+}
+
+#[test]
+fn a_delay_between_server_and_client_is_named() {
+    // The first token of every answer came after 50 ms.
+    let by_server = |ms: f64| {
+        let mut observations = scraped(calm(), 20_480.0, 120.0);
+        if let inferometer_model::Telemetry::Recorded(recording) = &mut observations.telemetry {
+            for (sample, count) in recording.samples.iter_mut().zip([0.0, 40.0]) {
+                sample.timings.ttft = Some(SumCount { sum_s: count * ms / 1e3, count });
+            }
+        }
+        raised(&observations)
+    };
+    assert_eq!(by_server(40.5), []);
+    assert_eq!(by_server(39.5), [("server-ttft", Severity::Degraded)]);
 }
 
 #[test]
