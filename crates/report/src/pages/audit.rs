@@ -29,6 +29,7 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
         ("output", compared(&workload.audit.output, "", output_is_fixed, "", ok)),
         ("cache", cache(&workload.audit.cache, from_counters)),
     ];
+    facts.extend(Row::from_run(summary).finish_reasons().map(|reasons| ("finish", reasons)));
     facts.extend(workload.files.iter().map(|file| ("file", file_text(file))));
     let notes = workload.notes.iter().take(NOTES_MAX);
     facts.extend(notes.map(|note| ("note", terminal_line(note, NOTE_MAX))));

@@ -44,13 +44,14 @@ fn written(id: &str, rows: &[Row<'_>]) -> String {
         .count("scheduled", |row| Some(row.tally().scheduled))
         .count("ok", |row| Some(row.tally().ok))
         .count("failed", |row| Some(row.tally().failed))
-        .count("cancelled", |row| Some(row.tally().cancelled));
+        .count("cancelled", |row| Some(row.tally().cancelled))
+        .text("finish reasons", |row| row.finish_reasons());
     for quantity in METRICS.iter().flat_map(|metric| metric.quantities(&STATISTICS)) {
         let unit = quantity.metric().unit.name();
         csv = csv
             .figure(&quantity.to_string(), &format!(" ({unit})"), move |row| {
                 let across = row.quantity(quantity);
-                (across.mean, across.doubt())
+                (across.mean, across.confidence_interval())
             })
             .text(&format!("{quantity} certified"), move |row| {
                 let across = row.quantity(quantity);

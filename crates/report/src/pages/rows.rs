@@ -1,9 +1,15 @@
 //! Rows of tables: one load, measured by one run or several, with its results.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use inferometer_analysis::set::{Contaminated, PointResult, Reached, SuiteRow, Tally};
 
 use super::prelude::*;
 use crate::narrative::facts::{row_name, table_of_scenario};
+
+/// Characters of a finish reason: it is the server's.
+const FINISH_REASON_MAX: usize = 40;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row<'a> {
@@ -78,6 +84,21 @@ impl<'a> Row<'a> {
 
     pub(crate) fn all_runs(&self) -> impl Iterator<Item = &'a Summary> + '_ {
         self.runs.iter().chain(&self.left_out).copied()
+    }
+
+    /// How often the server gave each finish reason, the most frequent first.
+    pub(super) fn finish_reasons(&self) -> Option<String> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for (reason, answers) in self.all_runs().flat_map(|run| &run.finish_reasons) {
+            *counts.entry(reason).or_default() += answers;
+        }
+        let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
+        counts.sort_by_key(|(_, answers)| Reverse(*answers));
+        let words = |(reason, answers): (&str, u64)| {
+            format!("{} {}", terminal_line(reason, FINISH_REASON_MAX), count(answers))
+        };
+        let words: Vec<String> = counts.into_iter().map(words).collect();
+        Some(words.join(", ")).filter(|words| !words.is_empty())
     }
 
     pub(crate) fn verdict(&self) -> Verdict {

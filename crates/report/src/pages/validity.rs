@@ -28,7 +28,9 @@ pub(super) fn validity_section(
     let parts = checks.filled().into_iter().chain([
         section("cache-honesty", "Prefix cache", cache(rows, prompts)),
         section("client", "Client", client(rows)),
-        section("endings", "How requests ended", charts::outcomes(rows)).with(failures),
+        section("endings", "How requests ended", charts::outcomes(rows))
+            .with(finish_reasons(rows))
+            .with(failures),
     ]);
     let validity = section("belief", "Validity", [data_behind(rows)])
         .with(frame::texts(&narrative.uncertainties))
@@ -320,6 +322,18 @@ pub(super) fn failures(rows: &[Row<'_>], detail: Detail) -> Option<Section> {
         table.columns.clear();
     }
     Some(section("failures", title, [table]))
+}
+
+/// Why the server ended its answers, where it says so.
+fn finish_reasons(rows: &[Row<'_>]) -> Option<Block> {
+    let has_rows = 1 < rows.len();
+    let known = rows.iter().filter_map(|row| {
+        let reasons = row.finish_reasons()?;
+        Some(if has_rows { format!("{}: {reasons}", row.name) } else { reasons })
+    });
+    let known: Vec<String> = known.collect();
+    let text = format!("Finish reasons of the answers: {}.", known.join("; "));
+    (!known.is_empty()).then(|| Block::paragraph(text))
 }
 
 /// The outcome with the message of the server.
