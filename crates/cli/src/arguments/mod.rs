@@ -546,7 +546,7 @@ fn moment(text: &str) -> Result<Timestamp, String> {
     let zoned = date.and_then(|date| date.to_zoned(jiff::tz::TimeZone::system()).ok());
     zoned
         .map(|zoned| zoned.timestamp())
-        .ok_or_else(|| format!("`{text}` is no date; write 2026-11-18, or a time such as 7d"))
+        .ok_or_else(|| format!("`{text}` is not a date; write 2026-11-18, or a time such as 7d"))
 }
 
 #[derive(Args, Debug)]

@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
 fn hold_to_rules(drafted: &mut Drafted, nonce: Option<&str>) -> Result<()> {
     if drafted.spec.workload.seed.is_some() || drafted.spec.saved.is_some() {
         return Err(Failure::usage(
-            "an audited run has no --seed and no saved plan: nobody chooses them",
+            "an audited run must not have --seed or a saved plan: its seed is drawn",
         )
         .hint("leave it out, or let the auditor choose --audit-nonce"));
     }

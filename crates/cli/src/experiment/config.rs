@@ -269,7 +269,7 @@ pub(crate) fn misspelt(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<S
             return None;
         }
         let near = nearest(&lower, &known)?.to_ascii_uppercase();
-        Some(format!("warning: {PREFIX}{own} is no setting; did you mean {PREFIX}{near}?"))
+        Some(format!("warning: {PREFIX}{own} is not a setting; did you mean {PREFIX}{near}?"))
     };
     all.filter_map(warning).collect()
 }
