@@ -259,25 +259,25 @@ impl Evidence {
         if REFUSED_FROM <= contradicted || (is_mixed && 1 < several) {
             return Err(NoStructure::Independent);
         }
-        let mut doubts = Vec::new();
+        let mut reasons = Vec::new();
         if seen < SEEN_MIN {
-            doubts.push(format!("only {} are seen", words::counted(seen as u64, "step")));
+            reasons.push(format!("only {} are seen", words::counted(seen as u64, "step")));
         }
         if CERTAIN_BELOW <= contradicted {
-            doubts.push(format!("{} of the tokens do not fit", words::percent(contradicted)));
+            reasons.push(format!("{} of the tokens do not fit", words::percent(contradicted)));
         }
         if CLEAR_BELOW <= overlap {
-            doubts.push(
+            reasons.push(
                 "the tokens of a step are not clearly apart from those of the next".to_owned(),
             );
         }
         if steps.len() / 10 < several && self.shared_stalls < SHARED_MIN {
-            doubts.push(
+            reasons.push(
                 "nothing delayed all requests at once, so they may be on several servers"
                     .to_owned(),
             );
         }
-        if doubts.is_empty() {
+        if reasons.is_empty() {
             let fit = words::percent(1.0 - contradicted);
             let together = if several == 0 {
                 "and no two requests ran at the same time"
@@ -287,6 +287,6 @@ impl Evidence {
             let reason = format!("{fit} of the tokens fit them, {together}");
             return Ok((Confidence::High, reason));
         }
-        Ok((Confidence::Low, doubts.join("; ")))
+        Ok((Confidence::Low, reasons.join("; ")))
     }
 }

@@ -770,7 +770,7 @@ impl Mark {
     }
 
     /// Whether its figures must not be set beside those of clean runs.
-    pub const fn is_doubt(&self) -> bool {
+    pub const fn is_reservation(&self) -> bool {
         !matches!(self, Self::Simulated)
     }
 }

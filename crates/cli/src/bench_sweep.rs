@@ -417,12 +417,12 @@ fn combination(mut parameters: Entries, name: Option<String>) -> Result<Entries,
     let own_name = match parameters.shift_remove(NAME_KEY) {
         None => None,
         Some(Value::String(name)) => Some(name),
-        Some(other) => return Err(format!("has a `{NAME_KEY}` that is no text: {other}")),
+        Some(other) => return Err(format!("has a `{NAME_KEY}` that is not a text: {other}")),
     };
     for (key, value) in &parameters {
         if matches!(value, Value::Null | Value::Array(_)) {
             return Err(format!(
-                "has `{key}`: {value}, which is no value of a flag; write a number, a text, true or \
+                "has `{key}`: {value}, which is not a value of a flag; write a number, a text, true or \
                  false, or an object"
             ));
         }
@@ -1037,7 +1037,7 @@ mod tests {
             (r#"[{"a": 1}, 2]"#, "expected a map at line 1 column 12"),
             (r#"[{"a": [1, 2]}]"#, "`a`: [1,2]"),
             (r#"[{"a": 1}, {"a": 1}]"#, "two combinations called `a=1`"),
-            (r#"{"x": {"_benchmark_name": 3}}"#, "no text"),
+            (r#"{"x": {"_benchmark_name": 3}}"#, "is not a text"),
             (r#"[{"api_key": "sk-1"}]"#, "VLLM_API_KEY"),
             (r#"[{"header": "Authorization=Bearer sk-1"}]"#, "OPENAI_API_KEY"),
             (r#"[{"extra_body": {"access_token": "sk-1"}}]"#, "in `extra_body`"),

@@ -131,7 +131,10 @@ pub fn figure(found: &Figure) -> String {
 
 /// The mean over runs with its interval.
 pub fn across(across: Option<&AcrossRuns>) -> String {
-    across.map_or_else(|| NOTHING.to_owned(), |found| with_interval(found.mean, found.doubt()))
+    across.map_or_else(
+        || NOTHING.to_owned(),
+        |found| with_interval(found.mean, found.confidence_interval()),
+    )
 }
 
 /// The confidence interval of a mean in words; empty where there is no mean.

@@ -35,7 +35,7 @@ pub fn exported(results: &[Exported<'_>]) -> String {
         Exported::Run(summary) => Suite::from_run(summary),
         // Other tools do not check their results: one case, whether the result has marks.
         Exported::ToolResult(result) => {
-            let marks = result.marks.iter().filter(|mark| mark.is_doubt()).map(mark_words);
+            let marks = result.marks.iter().filter(|mark| mark.is_reservation()).map(mark_words);
             let marks = marks.collect::<Vec<_>>().join("; ");
             let (element, text) =
                 if marks.is_empty() { (PASSED, "no mark".to_owned()) } else { (ERROR, marks) };

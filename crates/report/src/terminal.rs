@@ -10,7 +10,7 @@ pub use crate::pages::simulated;
 pub use crate::requirements::rendered as requirements;
 
 /// Verdict, SLOs, failures and warnings alone, for output that has no room for them.
-pub fn doubts(summary: &Summary, files: &Files) -> String {
+pub fn reservations(summary: &Summary, files: &Files) -> String {
     terminal::render(&pages::run_reservations(summary, files), Style::Plain)
 }
 

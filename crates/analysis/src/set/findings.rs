@@ -238,7 +238,7 @@ impl SweetSpot {
         Finding::Found(Self {
             level: *level,
             quantity: metric.name.to_owned(),
-            throughput: Figure { value: means[own], interval: across[own].doubt() },
+            throughput: Figure { value: means[own], interval: across[own].confidence_interval() },
             slos,
             default_slos,
             eligible: eligible.into_iter().map(|place| candidates[place].0).collect(),
@@ -283,7 +283,8 @@ impl PerUserSpot {
             );
         };
         let (level, across, means) = candidates[place];
-        let figure = |of: usize| Figure { value: means[of], interval: across[of].doubt() };
+        let figure =
+            |of: usize| Figure { value: means[of], interval: across[of].confidence_interval() };
         let values = resampled(candidates.iter().flat_map(|(_, across, _)| *across));
         let same_share = values.map(|values| {
             share_of_draws(&values, |drawn| {
@@ -476,7 +477,7 @@ struct CurvePoint<'a> {
 
 impl CurvePoint<'_> {
     fn figure(&self) -> Figure {
-        Figure { value: self.mean, interval: self.across.doubt() }
+        Figure { value: self.mean, interval: self.across.confidence_interval() }
     }
 }
 

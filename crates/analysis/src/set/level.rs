@@ -286,7 +286,7 @@ impl AcrossRuns {
     }
 
     /// Between the runs, or of a single run the one within it.
-    pub fn doubt(&self) -> Option<Interval> {
+    pub fn confidence_interval(&self) -> Option<Interval> {
         self.interval.or(self.within)
     }
 

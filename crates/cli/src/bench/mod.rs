@@ -31,7 +31,7 @@ use crate::arguments::{
     BenchArguments, BenchCommand, Definitions, Experiment, ExperimentArguments, PageFormat,
     ServeBenchArguments, ServeLoadArguments, SweepBenchCommand,
 };
-use crate::commands::{page, store, talk_of_doubts};
+use crate::commands::{page, print_reservations, store};
 use crate::draft::{announce_seed, draft};
 use crate::failure::{Exit, Failure, Result};
 use crate::measurement::{self, Live, Planned, Run, RunLocation, Server};
@@ -127,7 +127,7 @@ fn show(
         print_failures(observations);
         // The format of the block is vLLM's and has no lines for warnings.
         if definitions == Definitions::Vllm {
-            talk_of_doubts(summary, directory);
+            print_reservations(summary, directory);
         }
         output::result(&block::from_result(&result, &bench.figures.of_block))?;
     }

@@ -182,7 +182,7 @@ fn print_path(path: &Path) -> Result<()> {
 fn marks_warning(subjects: &[StoredResult], typed: &[String]) -> Option<String> {
     /// More names than these are counted.
     const NAMED_MAX: usize = 12;
-    let marked = subjects.iter().filter(|it| it.result.marks.iter().any(Mark::is_doubt));
+    let marked = subjects.iter().filter(|it| it.result.marks.iter().any(Mark::is_reservation));
     let marked: Vec<&str> = marked.map(|subject| subject.name.as_str()).collect();
     let named = marked.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
     let more = match marked.len().saturating_sub(NAMED_MAX) {

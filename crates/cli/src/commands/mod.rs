@@ -128,7 +128,7 @@ pub(crate) fn page(
         PageFormat::Json => inferometer_report::json::render(summary, &files, required),
         PageFormat::Vllm => {
             // The format of the block is vLLM's and has no lines for warnings or failures.
-            talk_of_doubts(summary, directory);
+            print_reservations(summary, directory);
             if !required.is_empty() {
                 output::talk(terminal::requirements(required, Style::Plain).trim_end());
             }
@@ -140,8 +140,8 @@ pub(crate) fn page(
 }
 
 /// Prints the warnings of a run to standard error, beside a format without them.
-pub(crate) fn talk_of_doubts(summary: &Summary, directory: &RunDirectory) {
-    output::talk(terminal::doubts(summary, &files(directory)).trim_end());
+pub(crate) fn print_reservations(summary: &Summary, directory: &RunDirectory) {
+    output::talk(terminal::reservations(summary, &files(directory)).trim_end());
 }
 
 pub(crate) fn style() -> Style {

@@ -210,7 +210,7 @@ fn card(card: &Card) -> Markup {
             dd.value {
                 (text(&card.value))
                 @if !card.unit.is_empty() { " " span.unit { (text(&card.unit)) } }
-                @if card.doubt.is_some() { (doubt_mark()) }
+                @if card.doubt.is_some() { (reservation_mark()) }
             }
             @if !card.detail.is_empty() { dd.detail { (text(&card.detail)) } }
             @if let Some(doubt) = &card.doubt { dd.detail.reserved { (text(doubt)) } }
@@ -233,7 +233,7 @@ fn sign(sign: &str) -> Markup {
     html! { span.sign aria-hidden="true" { (sign) } }
 }
 
-fn doubt_mark() -> Markup {
+fn reservation_mark() -> Markup {
     html! { span.mark-doubt { "?" span.unseen { " (uncertain)" } } }
 }
 
@@ -461,7 +461,7 @@ fn cell(cell: &Cell, class: Option<&str>, is_first: bool, reasons: &[&str]) -> M
         @if cell.doubtful || note.is_some() {
             // The sign of doubt and the number of the reason below the table stay together.
             span.marks {
-                @if cell.doubtful { (doubt_mark()) }
+                @if cell.doubtful { (reservation_mark()) }
                 @if let Some(note) = note { sup.note-number { (note + 1) } }
             }
         }

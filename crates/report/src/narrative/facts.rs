@@ -214,7 +214,13 @@ impl Facts {
         let metrics = METRICS.iter().filter(|metric| !metric.is_telemetry);
         for quantity in metrics.flat_map(|metric| metric.quantities(&STATISTICS)) {
             let (found, name) = (row.found.quantity(quantity), quantity.to_string());
-            self.add_within(&row.key, &table(&name), &name, found.mean, found.doubt());
+            self.add_within(
+                &row.key,
+                &table(&name),
+                &name,
+                found.mean,
+                found.confidence_interval(),
+            );
         }
     }
 

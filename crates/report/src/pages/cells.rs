@@ -57,7 +57,7 @@ pub(crate) fn across_cell(
     };
     let uncertain = (!across.certified).then(|| uncertified(statistic));
     // Too few values to certify it are too few for an interval: one of both reasons is enough.
-    let is_known = across.certified || across.doubt().is_some();
+    let is_known = across.certified || across.confidence_interval().is_some();
     let known = Some(uncertainty(across)).filter(|words| is_known && !words.is_empty());
     let values = values.map(|values| counted(values, "value"));
     let parts: Vec<String> = [known, values, uncertain].into_iter().flatten().collect();

@@ -39,7 +39,7 @@ pub(super) fn scale_for(values: impl Iterator<Item = f64> + Clone, span: f64) ->
 fn is_apart(one: &AcrossRuns, other: &AcrossRuns) -> bool {
     /// As a share of the larger value.
     const TELLING: f64 = 0.05;
-    match (one.doubt(), other.doubt(), one.mean, other.mean) {
+    match (one.confidence_interval(), other.confidence_interval(), one.mean, other.mean) {
         (Some(one), Some(other), _, _) => one.high < other.low || other.high < one.low,
         (_, _, Some(one), Some(other)) => {
             TELLING * one.abs().max(other.abs()) < (one - other).abs()
@@ -132,8 +132,8 @@ pub(super) fn cost_against_speed(series: &[Series<'_>]) -> Option<Chart> {
             label: row.level.map_or_else(|| row.name.clone(), |level| level_name(level.level)),
             x: speed.mean?,
             y: cost.mean?,
-            x_interval: pair(speed.doubt()),
-            y_interval: pair(cost.doubt()),
+            x_interval: pair(speed.confidence_interval()),
+            y_interval: pair(cost.confidence_interval()),
             on_frontier: false,
             hollow: reservation.is_some(),
             note: reservation,
@@ -236,7 +236,7 @@ fn lines(series: &[Series<'_>], wanted: &[Wanted<'_>]) -> Option<Lines> {
             let uncertain = (!across.certified).then(|| UNCERTIFIED.to_owned());
             let notes: Vec<String> = reservation.into_iter().chain(uncertain).collect();
             let note = (!notes.is_empty()).then(|| notes.join("; "));
-            let interval = pair(across.doubt());
+            let interval = pair(across.confidence_interval());
             Some(LinePoint { x: row.place()?, y: across.mean?, interval, hollow, note })
         };
         let line = |one: &Series<'_>| {
@@ -364,8 +364,9 @@ pub(super) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
             label: row.level.map_or_else(|| row.name.clone(), |level| level_name(level.level)),
             x: speed.mean?,
             y: total.mean? / share,
-            x_interval: pair(speed.doubt()),
-            y_interval: pair(total.doubt()).map(|(low, high)| (low / share, high / share)),
+            x_interval: pair(speed.confidence_interval()),
+            y_interval: pair(total.confidence_interval())
+                .map(|(low, high)| (low / share, high / share)),
             on_frontier: false,
             hollow: reservation.is_some(),
             note: reservation,
@@ -457,7 +458,7 @@ pub(super) fn by_scenario(rows: &[Row<'_>], what: &str) -> Option<Chart> {
             Bar {
                 series: series.to_owned(),
                 value: across.mean,
-                interval: pair(across.doubt()),
+                interval: pair(across.confidence_interval()),
                 hollow: reservation.is_some(),
                 note: reservation.clone().or(across.reason),
                 ..Bar::default()

@@ -156,7 +156,7 @@ fn best_card(view: View<'_>, model: u32, figure: MatrixFigure) -> Option<Card> {
     detail.extend(view.gpus(row.preset));
     detail.extend(row.context.map(context_words));
     detail.extend(view.level(row.level));
-    detail.extend(across.doubt().map(|_| uncertainty(across)));
+    detail.extend(across.confidence_interval().map(|_| uncertainty(across)));
     let is_open = !matches!(winner.certainty, Certainty::Certain | Certainty::Alone);
     Some(Card {
         label: format!("{}: {}", view.model(model), best_of(figure)),

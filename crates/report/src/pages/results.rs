@@ -148,7 +148,8 @@ fn limited(items: impl ExactSizeIterator<Item = Text>, max: usize) -> Vec<Text> 
 
 /// `None` without marks: other tools do not check their results, so none is called valid.
 fn badge(results: &[ToolResult]) -> Option<Badge> {
-    let marked = results.iter().filter(|result| result.marks.iter().any(Mark::is_doubt)).count();
+    let marked =
+        results.iter().filter(|result| result.marks.iter().any(Mark::is_reservation)).count();
     let is_simulated = results.iter().all(|result| result.source.simulated) && !results.is_empty();
     let simulated = plain("No server was measured: these results are simulated.");
     if marked == 0 {
@@ -233,7 +234,7 @@ fn reservations(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
 fn mark_notice(mark: &Mark, prefix: &str, points: Vec<Text>) -> Block {
     let (text, remedy) = mark_advice(mark);
     Block::Notice {
-        mood: if mark.is_doubt() { Mood::Doubt } else { Mood::Note },
+        mood: if mark.is_reservation() { Mood::Doubt } else { Mood::Note },
         text: plain(format!("{prefix}{text}")),
         points: limited(points.into_iter(), MARKED_MAX),
         remedy: Some(plain(frame::sentence(remedy))),

@@ -621,7 +621,7 @@ pub(super) fn interval_note(levels: &[LevelSummary]) -> String {
         wider,
         has(|it| it.interval.is_none() && it.within.is_some())
             .then(|| "± or from–to of one run: 95 % within it alone".to_owned()),
-        has(|it| it.mean.is_some() && it.doubt().is_none())
+        has(|it| it.mean.is_some() && it.confidence_interval().is_none())
             .then(|| "without ±: too few values for an interval".to_owned()),
     ];
     notes.into_iter().flatten().collect::<Vec<_>>().join("; ")
@@ -687,7 +687,7 @@ pub(crate) fn across(row: &Row<'_>, detail: Detail) -> Table {
     };
     let columns = Columns::new("Quantity", |(quantity, ..): &Found| Cell::text(quantity.title()))
         .right("Mean", |(quantity, across, mean)| {
-            let text = match (quantity.metric().unit, across.doubt()) {
+            let text = match (quantity.metric().unit, across.confidence_interval()) {
                 (Unit::Share, Some(Interval { low, high })) if is_brief => {
                     let low = percent(low);
                     format!("{} ({}–{})", percent(*mean), low.trim_end_matches(" %"), percent(high))
@@ -698,7 +698,7 @@ pub(crate) fn across(row: &Row<'_>, detail: Detail) -> Table {
             Cell { text, ..quantity_cell(row, *quantity) }
         })
         .right("", |(quantity, ..)| Cell::text(fmt::unit_name(quantity.metric().unit)))
-        .right("95 % interval", |(quantity, across, mean)| match across.doubt() {
+        .right("95 % interval", |(quantity, across, mean)| match across.confidence_interval() {
             None => missing("too few values to give one"),
             Some(interval) => Cell {
                 number: Some(*mean),

@@ -30,7 +30,7 @@ fn bar(view: View<'_>, figure: MatrixFigure, row: &MatrixRow) -> Bar {
     Bar {
         series: matrix::variant(row).unwrap_or_else(|| "all".to_owned()),
         value: view.mean(row, figure),
-        interval: pair(across.doubt()),
+        interval: pair(across.confidence_interval()),
         hollow: reservation.is_some(),
         failed: matrix::is_lost(row),
         note: matrix::nothing(row).or(reservation).or(unknown),
@@ -109,7 +109,10 @@ fn bars_n(view: View<'_>, figure: MatrixFigure, rows: &[&MatrixRow]) -> String {
         }
     };
     let is_repeated = measured.iter().all(|row| 1 < row.points.len()) && !measured.is_empty();
-    let interval = if !measured.iter().any(|row| view.figure(row, figure).doubt().is_some()) {
+    let interval = if !measured
+        .iter()
+        .any(|row| view.figure(row, figure).confidence_interval().is_some())
+    {
         "one run each, and no interval is known within it"
     } else if is_repeated {
         "the thin bars are 95 % between runs"
@@ -139,7 +142,7 @@ pub(super) fn tiles(
             let row = rows.clone().find(|row| row.context == Some(*context))?;
             let across = view.figure(row, figure);
             let Bar { value, hollow, failed, note, .. } = bar(view, figure, row);
-            let note = note.or_else(|| across.doubt().map(|_| uncertainty(across)));
+            let note = note.or_else(|| across.confidence_interval().map(|_| uncertainty(across)));
             Some(Tile { value, hollow, failed, note })
         };
         TileRow {
@@ -201,7 +204,7 @@ pub(super) fn loads(view: View<'_>, table: &LoadTable, index: u32, title: &str) 
             Some(LinePoint {
                 x: if row.level == Level::Unlimited { f64::INFINITY } else { row.level.place()? },
                 y: across.mean.filter(|_| matrix::nothing(row).is_none())?,
-                interval: pair(across.doubt()),
+                interval: pair(across.confidence_interval()),
                 hollow: reservation.is_some(),
                 note: reservation,
             })

@@ -71,7 +71,7 @@ pub fn of_matrix(set: &SetSummary) -> Option<String> {
         .count("requests", |(_, row)| Some(row.requests))
         .count("errors", |(_, row)| (!row.points.is_empty()).then_some(row.errors));
     for (head, get) in FIGURES {
-        csv = csv.figure(head, "", move |(_, row)| (get(row).mean, get(row).doubt()));
+        csv = csv.figure(head, "", move |(_, row)| (get(row).mean, get(row).confidence_interval()));
     }
     csv = csv.text("currency", |(_, row)| {
         matrix.currency.clone().filter(|_| row.cost_per_million.mean.is_some())

@@ -269,7 +269,7 @@ impl Axis<'_> {
             _ => "bars are 95 % intervals, where they are known",
         };
         let mut hollow: BTreeMap<&str, usize> = BTreeMap::new();
-        for name in levels.iter().flat_map(|level| level.doubt_names()) {
+        for name in levels.iter().flat_map(|level| level.reservation_names()) {
             *hollow.entry(name).or_default() += 1;
         }
         let shown: Vec<String> =
@@ -305,28 +305,28 @@ impl Axis<'_> {
     fn marks(&self, line: &str, load: f64) -> String {
         let levels = self.lines.iter().find(|(known, _)| known.name == line).map(|(_, it)| it);
         let level = levels.into_iter().flatten().find(|level| level.load == Some(load));
-        level.map(|it| Vec::from_iter(it.doubt_names()).join(", ")).unwrap_or_default()
+        level.map(|it| Vec::from_iter(it.reservation_names()).join(", ")).unwrap_or_default()
     }
 }
 
 fn point(level: &Level<'_>, quantity: Quantity) -> Option<LinePoint> {
     let across = level.across(quantity);
-    let doubts = level.doubts();
+    let reservations = level.reservations();
     let left_out = level.left_out();
     let values = level.results.iter().filter_map(|it| quantity.get(it)).map(|it| it.n).min();
     let remarks = [
         across.interval.map(|_| format!("{} results", across.n)),
-        across.doubt().is_none().then(|| uncertainty(&across)),
+        across.confidence_interval().is_none().then(|| uncertainty(&across)),
         (0 < left_out).then(|| format!("without {left_out} that are invalid")),
         (!across.certified).then(|| uncertified_words(values.unwrap_or(0)).to_owned()),
     ];
     let remarks = remarks.into_iter().flatten().filter(|remark| !remark.is_empty());
-    let note = doubts.iter().cloned().chain(remarks).collect::<Vec<_>>().join("; ");
+    let note = reservations.iter().cloned().chain(remarks).collect::<Vec<_>>().join("; ");
     Some(LinePoint {
         x: level.load?,
         y: across.mean?,
-        interval: pair(across.doubt()),
-        hollow: !doubts.is_empty(),
+        interval: pair(across.confidence_interval()),
+        hollow: !reservations.is_empty(),
         note: (!note.is_empty()).then_some(note),
     })
 }

@@ -239,9 +239,9 @@ impl Level<'_> {
     }
 
     /// Reasons to doubt its values; empty where there are none.
-    pub(super) fn doubts(&self) -> Vec<String> {
+    pub(super) fn reservations(&self) -> Vec<String> {
         let mut words: Vec<String> =
-            self.marks().filter(|mark| mark.is_doubt()).map(mark_words).collect();
+            self.marks().filter(|mark| mark.is_reservation()).map(mark_words).collect();
         words.dedup();
         let more = words.len().saturating_sub(DOUBTS_MAX);
         words.truncate(DOUBTS_MAX);
@@ -250,8 +250,8 @@ impl Level<'_> {
     }
 
     /// The kinds of these reasons, each once.
-    pub(super) fn doubt_names(&self) -> BTreeSet<&'static str> {
-        self.marks().filter(|mark| mark.is_doubt()).map(Mark::key).collect()
+    pub(super) fn reservation_names(&self) -> BTreeSet<&'static str> {
+        self.marks().filter(|mark| mark.is_reservation()).map(Mark::key).collect()
     }
 
     /// Number of results that are in no value.

@@ -54,12 +54,12 @@ fn index(results: &[ToolResult], lines: &[Line<'_>], words: &PageWords, drawn: &
     for Drawn { file, .. } in drawn {
         let _ = writeln!(text, "{{% include_relative {file}.html %}}");
     }
-    let doubts = marked(lines).into_iter().filter(|(_, mark)| mark.is_doubt());
-    let doubts: Vec<Text> = doubts.map(|(text, _)| text).collect();
-    if !doubts.is_empty() {
+    let reservations = marked(lines).into_iter().filter(|(_, mark)| mark.is_reservation());
+    let reservations: Vec<Text> = reservations.map(|(text, _)| text).collect();
+    if !reservations.is_empty() {
         text += "\nHollow marks are results with reservations:\n\n";
     }
-    for words in limited(doubts.into_iter(), MARKED_MAX) {
+    for words in limited(reservations.into_iter(), MARKED_MAX) {
         let _ = writeln!(text, "- {}", markdown(&words));
     }
     text

@@ -34,7 +34,7 @@ fn one_run_has_no_spread_but_its_own_interval() {
     let across = AcrossRuns::from_runs(&[Ok(estimate(10.0))]);
     assert_eq!((across.mean, across.std, across.cov), (Some(10.0), None, None));
     assert_eq!(across.interval, None);
-    assert_eq!(across.doubt(), Interval::new(9.0, 11.0));
+    assert_eq!(across.confidence_interval(), Interval::new(9.0, 11.0));
 }
 
 #[test]
