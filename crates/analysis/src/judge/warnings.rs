@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use inferometer_model::fmt::{compact, number, percent, whole};
 use inferometer_model::journal::RunStop;
-use inferometer_model::observations::InputLength;
+use inferometer_model::observations::{Connections, InputLength};
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{MetricsRole, Source};
 use inferometer_model::stripe::WorkerFacts;
@@ -157,6 +157,8 @@ const TTFT_ABOVE_MS: f64 = 10.0;
 const TTFT_ABOVE_SHARE: f64 = 0.20;
 /// The share of an answer's time that its stream may stay open after its last token.
 const LATE_END_SHARE: f64 = 0.10;
+/// The share of requests that open a connection above which the server does not keep them open.
+const CLOSED_SHARE: f64 = 0.50;
 /// The share of answers without any output.
 const EMPTY_SHARE: Limits = bounds(ERRORS_SHARE, 0.10);
 /// An answer that takes so many times the median is named.
@@ -278,6 +280,18 @@ static RULES: &[Rule<Raise>] = &[
     rule("stale-pool", CheckKind::Errors, |run| {
         let requests = positive(run.measured.anomalies.stale_pool)?;
         note(format!("{requests} requests failed because the server had closed the connection"))
+    }),
+    rule("connections-closed", CheckKind::Answerer, |run| {
+        let all = run.measured.anomalies.connected;
+        let opened = all - run.measured.anomalies.reused;
+        // Every slot opens one; a server that keeps them open needs no more.
+        let is_expected = run.manifest.endpoint.connections == Connections::New
+            || opened <= 2 * run.measured.concurrency?.peak;
+        when(!is_expected && CLOSED_SHARE * (all as f64) < opened as f64)?;
+        note(format!(
+            "{opened} of {all} requests opened a connection, because the server had closed the last \
+             one: their TTFT includes it"
+        ))
     }),
     rule("dialling-failed", CheckKind::Errors, |run| {
         let dialling = DiallingFigures::new(run.observations.ending.client.dialling.as_ref()?);
@@ -1019,6 +1033,7 @@ worker-lag: give each worker cores of its own, or use more workers
 partial: run it again to the end before comparing it with another run
 cut-at-limit: allow more time to drain (--drain-timeout), or lower the load: slow answers are missing from the latencies
 stale-pool: open a connection for each request (--connections new), or raise the server's keep-alive timeout
+connections-closed: let the server, or the proxy before it, keep idle connections open; or measure connections on purpose (--connections new)
 dialling-failed: raise the server's limits on connections; requests that lacked a connection opened their own, which is part of their latency
 held-by-cap: the result is of a capped open loop, and latencies from schedule include the delay; raise --max-concurrency or lower the rate to measure an open loop
 backlog: the server does not keep up with this rate: lower it, or raise --max-concurrency

@@ -2,6 +2,7 @@
 
 use inferometer_model::journal::{ClockMapping, CpuFacts, NotSent};
 use inferometer_model::observations::CalibrationFacts;
+use inferometer_model::observations::Connections;
 use inferometer_model::record::{ConnectionFacts, Dial};
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Outcome, RequestId};
@@ -43,6 +44,7 @@ fn late_sending_spoils_an_open_loop_and_not_a_closed_one() {
     );
     // Opening a connection is not the client's delay.
     let mut dialled = with_sent_delay(&closed, 6);
+    dialled.manifest.endpoint.connections = Connections::New;
     for record in dialled.records.held_mut() {
         let (started, connected) = (record.admitted, record.sent.unwrap());
         let dial = Some(Dial { started, connected, secured: None });

@@ -1,5 +1,6 @@
 //! Warnings about how the run went, raised and not raised.
 
+use inferometer_model::observations::Connections;
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{LoadShape, Think};
 
@@ -68,6 +69,21 @@ fn a_stale_connection_is_named_beside_the_error() {
     let mut observations = with_failures(Outcome::TransportError, 1);
     observations.records.held_mut()[0].ending.cause = Some(Cause::StalePool);
     assert!(raised(&observations).contains(&("stale-pool", Severity::Note)));
+}
+
+#[test]
+fn a_server_that_closes_its_connections_is_noted() {
+    let with_opened = |opened: u64, connections| {
+        let mut observations = calm();
+        observations.manifest.endpoint.connections = connections;
+        for record in observations.records.held_mut() {
+            record.connection.as_mut().unwrap().reused = opened <= record.id.0;
+        }
+        raised(&observations)
+    };
+    assert_eq!(with_opened(20, Connections::Reuse), []);
+    assert_eq!(with_opened(21, Connections::Reuse), [("connections-closed", Severity::Note)]);
+    assert_eq!(with_opened(40, Connections::New), []);
 }
 
 /// Faults: 20.
