@@ -13,15 +13,6 @@ use serde_json::Value;
 
 use crate::simulate_speed::peak_kib;
 
-pub(crate) const HELP: &str = "\
-cargo xtask kills [N] [PROGRAM]   kill N runs (1,000) of the embedded engine at random moments; each
-                                must be recovered and verified, and what is lost is counted
-cargo xtask soak [STREAMS] [SECONDS] [PROGRAM]   so many streams at once (10,000) for so long (600);
-                                the memory of the client must stay flat
-cargo xtask memory [REQUESTS] [PROGRAM]   so many one-shot requests (2,000,000), stored, verified and
-                                exported; each must stay below 200 MB
-";
-
 /// The engine as a process of its own; ends with this value.
 struct Engine {
     child: Child,

@@ -8,11 +8,6 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-pub(crate) const HELP: &str = "\
-cargo xtask simulate-speed [REQUESTS] [FLAGS…]   simulate traces of a quarter, a half and all of so
-                                many requests (1,000,000), with further flags of `simulate`
-";
-
 const REQUESTS: u64 = 1_000_000;
 const OUTPUT_TOKENS: u64 = 64;
 /// Forty requests per second: what one large GPU carries with a small model.

@@ -8,11 +8,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub(crate) const HELP: &str = "\
-cargo xtask ui-list [RUNS] [PROGRAM]   how long the list of `inferometer ui` takes with so many stored
-                                runs (10,000)
-";
-
 /// What a reader may ask for.
 const PATHS: [&str; 4] = ["/", "/?q=c%3D8&sort=-first_token", "/?page=100", "/api/list?q=nothing"];
 const ROUNDS: usize = 20;
