@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ pub(crate) fn live_view(binary: &Path, rounds: u64) -> Result<String, String> {
 fn measure(binary: &Path, folder: &Path, flags: &str) -> Result<Value, String> {
     let mut command = Command::new(binary);
     command.args(["run", "--json", "--output"]).arg(folder).args(flags.split(' '));
-    let ran = command.stderr(Stdio::piped()).output().map_err(|error| error.to_string())?;
+    let ran = command.output().map_err(|error| error.to_string())?;
     serde_json::from_slice(&ran.stdout)
         .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&ran.stderr)))
 }

@@ -81,6 +81,6 @@ pub(crate) fn said(command: &mut Command) -> Result<String, String> {
     Err(format!("{} ended with {}:\n{talk}", command.get_program().display(), output.status))
 }
 
-fn unstarted(command: &Command, error: &std::io::Error) -> String {
+pub(crate) fn unstarted(command: &Command, error: &std::io::Error) -> String {
     format!("`{}` does not start: {error}", command.get_program().display())
 }
