@@ -21,11 +21,7 @@ use crate::{output, report_files};
 
 pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
     check(arguments)?;
-    let talk = |line: &str| {
-        if !arguments.quiet {
-            output::talk(line);
-        }
-    };
+    let talk = output::talk_unless(arguments.quiet);
     let store = store(&arguments.store)?;
     // Some formats need the records of a run, which an import does not have.
     let needs_run = matches!(arguments.format, ExportFormat::Parquet | ExportFormat::VllmDetailed);
