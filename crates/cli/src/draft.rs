@@ -20,7 +20,7 @@ use inferometer_workload::saved::read_header;
 use serde_json::{Map, Value};
 
 use crate::arguments::{Experiment, ExperimentArguments, RepeatTable, SweepTable};
-use crate::experiment::{self, Layer, Origins};
+use crate::experiment::{self, Layer, Origins, config};
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::secrets::Secrets;
@@ -139,8 +139,7 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
     read_tools_file(&mut workload.body)?;
     let saved = workload.source.plan.as_ref().map(|path| read_header(path)).transpose();
     let saved = saved.map_err(WorkloadError::from)?.map(|header| header.spec());
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let facts = experiment.metadata.iter().map(|(key, value)| (key.clone(), text(value)));
+    let facts = experiment.metadata.iter().map(|(key, value)| (key.clone(), config::text(value)));
     let spec = SpecDraft {
         url,
         deployment,
