@@ -16,7 +16,7 @@ use super::{bundle, seal_summary, show, store};
 use crate::arguments::{PageFormat, StoredRunArguments};
 use crate::failure::{Exit, Failure, Result};
 use crate::measurement::summarize_stored;
-use crate::results::{Mapped, sha256};
+use crate::results::{Mapped, sha256, summary_of};
 use crate::{output, study};
 
 /// What was verified, and what is wrong with it.
@@ -265,7 +265,7 @@ fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<F
     let mapped = Mapped::read(import).map_err(|failure| Failure::invalid(failure.message()))?;
     let mut problems = Vec::new();
     match mapped.directory.read_summary()? {
-        Some(kept) if kept == mapped.summary()? => {}
+        Some(kept) if kept == summary_of(&mapped.import)? => {}
         Some(_) => {
             let why = other_version(&mapped.manifest.tool_version).unwrap_or_default();
             problems.push(format!(
