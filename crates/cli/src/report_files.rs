@@ -325,7 +325,7 @@ fn check_flags(arguments: &ReportArguments) -> Result<()> {
     let format = arguments.format();
     let is_printed = arguments.to.as_deref() == Some(Path::new(output::STDOUT));
     let has_narrator = arguments.narrator.narrator.is_some();
-    let name = format.map_or("", ReportFormat::name);
+    let name = format.map_or("", <&str>::from);
     let is_data = matches!(name, "csv" | "json" | "site" | "png" | "card");
     let is_picture = matches!(name, "png" | "card");
     let to_file = arguments.to.is_some() && !is_printed;

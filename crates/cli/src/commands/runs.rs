@@ -90,12 +90,7 @@ impl RunsFilter {
     }
 
     fn is_empty(&self) -> bool {
-        let Self { words, kind, verdict, since, before } = self;
-        words.is_empty()
-            && kind.is_none()
-            && verdict.is_none()
-            && since.is_none()
-            && before.is_none()
+        *self == Self::default()
     }
 }
 
