@@ -7,11 +7,6 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-pub(crate) const HELP: &str = "\
-cargo xtask book                build docs/ as an mdBook in target/book, and check every link of its
-                                pages; the first time mdBook itself is compiled (a minute or two)
-";
-
 /// The release of mdBook that renders the pages.
 const MDBOOK: &str = "mdbook@0.5.4";
 /// The folder of the book for files of the repository outside of `docs/`.

@@ -5,15 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-pub(crate) const HELP: &str = "\
-cargo xtask browser [FILE.html… | ui [PROGRAM]]   opens reports in Chromium, samples where no file is named: quiet,
-                                offline, harmless, usable with a keyboard, in both themes, narrow
-                                and wide, on paper and without a script. Wants node, npm and
-                                chromium (or CHROMIUM=PATH); installs its two packages into
-                                target/browser, and leaves pictures there. `ui` does the same with
-                                the pages of `inferometer ui`
-";
-
 /// Checks the pages, or the samples where there are none.
 pub(crate) fn browser(
     files: &[&str],

@@ -4,52 +4,18 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
-pub(crate) const HELP: &str = "\
-cargo xtask clean-runs [ROUNDS] [PROGRAM]   measure ten kinds of honest servers and loads so many times each
-                                (20), on a machine that does nothing else; fails if more than 1 % of
-                                the runs are not called valid (about a quarter of an hour)
-cargo xtask live-view [ROUNDS] [PROGRAM]   measure the same load with and without the live view, in turns (20
-                                each); fails if the view moves the ITL p99 by more than 5 %
-";
-
-/// A name, and the flags of `run` on the embedded engine.
-const KINDS: [(&str, &str); 10] = [
-    ("one user", "--concurrency 1 --requests 60 --output-tokens 16 --input-tokens 64"),
-    ("closed loop of 8", "--concurrency 8 --requests 160 --output-tokens 32 --input-tokens 128"),
-    ("closed loop of 32", "--concurrency 32 --requests 480 --output-tokens 32 --input-tokens 64"),
-    ("long prompts", "--concurrency 4 --requests 60 --output-tokens 16 --input-tokens 2048"),
-    ("Poisson arrivals", "--rate 20 --requests 160 --output-tokens 16 --input-tokens 64"),
-    (
-        "constant arrivals",
-        "--rate 30 --arrivals constant --requests 200 --output-tokens 16 --input-tokens 64",
-    ),
-    (
-        "bursty arrivals",
-        "--rate 20 --burstiness 0.5 --requests 200 --output-tokens 16 --input-tokens 64",
-    ),
-    (
-        "answers in one piece",
-        "--no-stream --concurrency 8 --requests 160 --output-tokens 16 --input-tokens 64",
-    ),
-    (
-        "conversations",
-        "--turns 3 --concurrency 8 --requests 240 --output-tokens 16 --input-tokens 64",
-    ),
-    (
-        "many lengths",
-        "--concurrency 16 --requests 320 --output-tokens 24±50% --input-tokens 256±50%",
-    ),
-];
+/// Lines with a name, and the flags of `run` on the embedded engine.
+const KINDS: &str = include_str!("../clean_runs.txt");
 
 pub(crate) fn clean_runs(binary: &Path, rounds: u64) -> Result<String, String> {
     let folder = std::env::temp_dir().join(format!("inferometer-clean-{}", std::process::id()));
     let mut table = String::new();
     let (mut runs, mut alarms) = (0_u32, 0_u32);
-    for (name, flags) in KINDS {
+    for (name, flags) in KINDS.lines().filter_map(|line| line.split_once(": ")) {
         let mut warnings: BTreeMap<String, u32> = BTreeMap::new();
         let mut valid = 0;
         for _ in 0..rounds {
@@ -110,7 +76,7 @@ pub(crate) fn live_view(binary: &Path, rounds: u64) -> Result<String, String> {
 fn measure(binary: &Path, folder: &Path, flags: &str) -> Result<Value, String> {
     let mut command = Command::new(binary);
     command.args(["run", "--json", "--output"]).arg(folder).args(flags.split(' '));
-    let ran = command.stderr(Stdio::piped()).output().map_err(|error| error.to_string())?;
+    let ran = command.output().map_err(|error| error.to_string())?;
     serde_json::from_slice(&ran.stdout)
         .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&ran.stderr)))
 }

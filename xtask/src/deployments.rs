@@ -7,13 +7,6 @@ use std::process::Command;
 
 use serde_json::Value;
 
-pub(crate) const HELP: &str = "\
-cargo xtask deployments [PROGRAM]   deploys real servers with PROGRAM (a release build by default),
-                                measures and restarts them five times, and checks that no process is
-                                left. INFEROMETER_DEPLOY_VLLM, …_LLAMA and …_TRANSFORMERS hold the
-                                commands, each with {port} in it; …_MODEL behind one names its model
-";
-
 const SERVERS: [&str; 3] = ["VLLM", "LLAMA", "TRANSFORMERS"];
 const RENEWALS: usize = 5;
 /// The variable in the environment of every process of a deployed server.

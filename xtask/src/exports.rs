@@ -6,12 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(crate) const HELP: &str = "\
-cargo xtask exports [PROGRAM]   do DuckDB, pandas, prometheus_client and opentelemetry-proto read what
-                                we export, and find what the summaries say? Installs them from PyPI
-                                into target/exports; tries PROGRAM instead of a release build
-";
-
 const PACKAGES: [&str; 5] =
     ["duckdb", "pandas", "pyarrow", "prometheus-client", "opentelemetry-proto"];
 
@@ -87,6 +81,6 @@ pub(crate) fn said(command: &mut Command) -> Result<String, String> {
     Err(format!("{} ended with {}:\n{talk}", command.get_program().display(), output.status))
 }
 
-fn unstarted(command: &Command, error: &std::io::Error) -> String {
+pub(crate) fn unstarted(command: &Command, error: &std::io::Error) -> String {
     format!("`{}` does not start: {error}", command.get_program().display())
 }

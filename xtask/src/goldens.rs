@@ -11,11 +11,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(crate) const HELP: &str = "\
-cargo xtask goldens record DIR [PROGRAM]    store runs of every kind and what this build says of them
-cargo xtask goldens compare DIR [PROGRAM]   render the same runs with this build; fails on differences
-";
-
 /// Three paragraphs of command lines, in which a tilde is a space inside a word. First what is stored,
 /// each behind the name of a folder of runs of its own; then what is printed of each stored run, set
 /// or import, behind the name of the view; last commands that need no stored run. Those in virtual

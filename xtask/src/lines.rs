@@ -3,11 +3,6 @@
 use std::fmt::Write;
 use std::path::Path;
 
-pub(crate) const HELP: &str = "\
-cargo xtask lines               lines of production code and files per crate, without tests,
-                                comments and blank lines
-";
-
 /// Files that hold unit tests only; their parent declares them under `#[cfg(test)]`.
 const TEST_FILES: [&str; 3] = ["tests.rs", "fixture.rs", "properties.rs"];
 

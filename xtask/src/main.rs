@@ -22,40 +22,6 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const HELP: &str = "\
-cargo xtask test                formatting, lints, all quick tests, documentation
-cargo xtask docs                rewrite the documentation that is generated from the code
-cargo xtask statistics [--runs N] [--seed N]   check on simulated runs with a known truth that
-                                intervals cover it and comparisons find it, then the intervals of
-                                whole runs in every regime (the table of docs/validity.md), then
-                                searches and sweeps of random engines (many minutes);
-                                INFEROMETER_ENGINES sets their number
-cargo xtask seeds [--count N] [--seed N]   play runs in virtual time under faults drawn from seeds
-                                (10,000), or one seed again
-cargo xtask fuzz [--executions N] [--target NAME] [--seed N]   feed all that reads foreign bytes
-                                with mutations of committed seeds, 1,250,000 for each target
-cargo xtask real-server URL…    measure servers that you started, every way this tool can (slow)
-";
-
-/// Every command, in the order of the help.
-const HELPS: &[&str] = &[
-    HELP,
-    book::HELP,
-    lines::HELP,
-    nightly::HELP,
-    goldens::HELP,
-    browser::HELP,
-    clean_runs::HELP,
-    deployments::HELP,
-    exports::HELP,
-    simulate_speed::HELP,
-    prompts::HELP,
-    packages::HELP,
-    platforms::HELP,
-    ui_list::HELP,
-    workers::HELP,
-];
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -72,7 +38,7 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         None => {
-            eprint!("{}", HELPS.concat());
+            eprint!("{}", include_str!("../help.txt"));
             ExitCode::from(2)
         }
     }

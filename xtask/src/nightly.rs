@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,39 +11,33 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::simulate_speed::peak_kib;
+use crate::exports::unstarted;
+use crate::simulate_speed::{memory_kib, peak_kib};
 
-pub(crate) const HELP: &str = "\
-cargo xtask kills [N] [PROGRAM]   kill N runs (1,000) of the embedded engine at random moments; each
-                                must be recovered and verified, and what is lost is counted
-cargo xtask soak [STREAMS] [SECONDS] [PROGRAM]   so many streams at once (10,000) for so long (600);
-                                the memory of the client must stay flat
-cargo xtask memory [REQUESTS] [PROGRAM]   so many one-shot requests (2,000,000), stored, verified and
-                                exported; each must stay below 200 MB
-";
-
-/// The engine as a process of its own; ends with this value.
-struct Engine {
+/// An engine or another server of ours as a process of its own; ends with this value.
+pub(crate) struct Served {
     child: Child,
     address: String,
 }
 
-impl Engine {
-    fn start(program: &Path, mode: &str) -> Result<Self, String> {
-        let mut child = Command::new(program)
-            .args(["engine", "--port", "0", "--until-stdin-closes", "--mode"])
-            .args(mode.split(' '))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("{} does not start: {error}", program.display()))?;
+impl Served {
+    fn engine(program: &Path, mode: &str) -> Result<Self, String> {
+        let mut command = Command::new(program);
+        command.args(["engine", "--port", "0", "--until-stdin-closes", "--mode"]);
+        Self::start(command.args(mode.split(' ')))
+    }
+
+    /// Starts a command that prints its URL.
+    pub(crate) fn start(command: &mut Command) -> Result<Self, String> {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(|error| unstarted(command, &error))?;
         let mut line = String::new();
         let said = child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
-        match (said, line.trim().rsplit('/').next()) {
+        match (said, line.trim().trim_end_matches('/').rsplit('/').next()) {
             (Some(Ok(_)), Some(address)) if address.contains(':') => {
                 Ok(Self { child, address: address.to_owned() })
             }
-            _ => Err(format!("the engine said {line:?}, and no address")),
+            _ => Err(format!("the server said {line:?}, and no address")),
         }
     }
 
@@ -53,23 +47,26 @@ impl Engine {
 
     /// What it knows of the requests that it served; forgotten afterwards.
     fn take_truth(&self) -> Result<Value, String> {
-        let ask = |method: &str| -> std::io::Result<Vec<u8>> {
-            let mut stream = TcpStream::connect(&self.address)?;
-            let close = "host: x\r\nconnection: close\r\n\r\n";
-            write!(stream, "{method} /truth HTTP/1.1\r\n{close}")?;
-            let mut reply = Vec::new();
-            stream.read_to_end(&mut reply)?;
-            Ok(reply)
-        };
-        let reply = ask("GET").and_then(|reply| ask("DELETE").map(|_| reply));
-        let reply = reply.map_err(|error| format!("the engine does not answer: {error}"))?;
-        let head = reply.windows(4).position(|end| end == b"\r\n\r\n").unwrap_or(0);
-        serde_json::from_slice(reply.get(head + 4..).unwrap_or_default())
+        let reply = self.ask("GET /truth")?;
+        self.ask("DELETE /truth")?;
+        let body = reply.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        serde_json::from_str(body)
             .map_err(|error| format!("the engine's truth cannot be read: {error}"))
+    }
+
+    /// The reply to a method with a path, with its head.
+    pub(crate) fn ask(&self, what: &str) -> Result<String, String> {
+        let ask = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(&self.address)?;
+            let host = &self.address;
+            write!(stream, "{what} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")?;
+            std::io::read_to_string(stream)
+        };
+        ask().map_err(|error| format!("the server does not answer: {error}"))
     }
 }
 
-impl Drop for Engine {
+impl Drop for Served {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -91,7 +88,7 @@ struct Killed {
 #[expect(clippy::disallowed_methods, reason = "a chore takes the time of another program")]
 pub(crate) fn kills(program: &Path, count: u64) -> Result<String, String> {
     let folder = std::env::temp_dir().join(format!("inferometer-kills-{}", std::process::id()));
-    let engine = Engine::start(program, "paced --ttft 2ms --gap 2ms")?;
+    let engine = Served::engine(program, "paced --ttft 2ms --gap 2ms")?;
     let mut killed = Killed::default();
     // The first one lives, and shows how long the others would.
     let began = Instant::now();
@@ -119,7 +116,7 @@ pub(crate) fn kills(program: &Path, count: u64) -> Result<String, String> {
 
 fn kill_one(
     program: &Path,
-    engine: &Engine,
+    engine: &Served,
     folder: &Path,
     life: Duration,
     killed: &mut Killed,
@@ -182,8 +179,9 @@ fn stored_run(folder: &Path) -> Option<PathBuf> {
 
 /// What it printed.
 fn asked(program: &Path, folder: &Path, words: &[&str]) -> Result<String, String> {
-    let output = Command::new(program).args(words).current_dir(folder).output();
-    let output = output.map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    let output = command.args(words).current_dir(folder).output();
+    let output = output.map_err(|error| unstarted(&command, &error))?;
     // A run of which nothing was measured is recovered, and invalid.
     let is_invalid = words.first() == Some(&"recover") && output.status.code() == Some(4);
     if output.status.success() || is_invalid {
@@ -200,7 +198,7 @@ const GROWTH_MAX: f64 = 1.05;
 pub(crate) fn soak(program: &Path, streams: u64, seconds: u64) -> Result<String, String> {
     let folder = std::env::temp_dir().join(format!("inferometer-soak-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let engine = Engine::start(program, "paced --ttft 200ms --gap 500ms --jitter 0.5")?;
+    let engine = Served::engine(program, "paced --ttft 200ms --gap 500ms --jitter 0.5")?;
     // Answers of ten seconds and twenty tokens: streams end and begin all the time.
     let load = format!(
         "-q --concurrency {streams} --duration {seconds}s --output-tokens 20 --input-tokens 16 \
@@ -221,7 +219,7 @@ pub(crate) fn soak(program: &Path, streams: u64, seconds: u64) -> Result<String,
         if let Ok(Some(status)) = run.try_wait() {
             return Err(format!("the run ended before its time, with {status}"));
         }
-        memory_mib.extend(resident_mib(run.id()));
+        memory_mib.extend(memory_kib(run.id(), "VmRSS:").map(|kib| kib as f64 / 1_024.0));
     }
     let third = memory_mib.len() / 3;
     let peak = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
@@ -238,13 +236,6 @@ pub(crate) fn soak(program: &Path, streams: u64, seconds: u64) -> Result<String,
     if is_saved && last <= second * GROWTH_MAX { Ok(figures) } else { Err(figures) }
 }
 
-fn resident_mib(process: u32) -> Option<f64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib / 1_024.0)
-}
-
 /// Decimal megabytes that a command may have, however many requests a run has.
 const MEMORY_MB_MAX: f64 = 200.0;
 
@@ -252,7 +243,7 @@ const MEMORY_MB_MAX: f64 = 200.0;
 pub(crate) fn memory(program: &Path, requests: u64) -> Result<String, String> {
     let folder = std::env::temp_dir().join(format!("inferometer-memory-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let engine = Engine::start(program, "echo")?;
+    let engine = Served::engine(program, "echo")?;
     let load =
         "-q --no-stream --concurrency 64 --input-tokens 16 --output-tokens 4 --telemetry off";
     let run = format!("run {} --requests {requests} {load}", engine.url());

@@ -13,14 +13,6 @@ use sha2::{Digest, Sha256};
 use crate::exports::said;
 use crate::{cargo_command, sbom};
 
-pub(crate) const HELP: &str = "\
-cargo xtask packages [--profile NAME] [TARGET…]   build what users install into target/packages/out, and
-                                try it: a wheel for each target with glibc, an archive with a static
-                                program for each with musl, both for macOS; with the image, the parts
-                                list and checksums. Without TARGET: those of this machine. Installs
-                                maturin and zig from PyPI into target/packages (many minutes)
-";
-
 /// The largest program that is packaged, in bytes.
 const SIZE_MAX: u64 = 25_000_000;
 /// The longest time that `--help` may take.

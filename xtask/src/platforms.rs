@@ -7,11 +7,6 @@ use std::process::Command;
 use crate::exports::said;
 use crate::packages::{Tools, host, show};
 
-pub(crate) const HELP: &str = "\
-cargo xtask platforms           test what replaces Linux's timers and stamps elsewhere, and check the
-                                program for every target that rustup has installed (minutes)
-";
-
 /// Tests that need nothing of Linux; the others compare with the kernel's own stamps.
 const PORTABLE: [&str; 2] = ["inferometer-load", "inferometer-engine"];
 

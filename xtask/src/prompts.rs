@@ -5,28 +5,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-pub(crate) const HELP: &str = "\
-cargo xtask prompts PYTHON TOKENIZER   make 100,000 prompts of 1,024 tokens, beside vLLM's (slow);
-                                PYTHON has vLLM, TOKENIZER is a model's directory
-";
-
 const OURS: u32 = 100_000;
 /// Enough for a mean: theirs takes minutes for all.
 const THEIRS: u32 = 1_000;
 const TOKENS: u32 = 1_024;
 
 /// Theirs, timed by themselves: without the imports, and without loading the tokenizer.
-const SCRIPT: &str = "
-import sys, time
-from transformers import AutoTokenizer
-from vllm.benchmarks.datasets import RandomDataset
-tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
-dataset = RandomDataset(random_seed=0)
-requests, length = int(sys.argv[2]), int(sys.argv[3])
-began = time.perf_counter()
-dataset.sample(tokenizer=tokenizer, num_requests=requests, input_len=length, output_len=128)
-print(time.perf_counter() - began)
-";
+const SCRIPT: &str = include_str!("../prompts.py");
 
 /// Prints both, and the ratio. Ours is the whole program: it also loads the tokenizer, plans,
 /// writes all prompts as JSON lines to a file, and draws the outline.

@@ -8,11 +8,6 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-pub(crate) const HELP: &str = "\
-cargo xtask simulate-speed [REQUESTS] [FLAGS…]   simulate traces of a quarter, a half and all of so
-                                many requests (1,000,000), with further flags of `simulate`
-";
-
 const REQUESTS: u64 = 1_000_000;
 const OUTPUT_TOKENS: u64 = 64;
 /// Forty requests per second: what one large GPU carries with a small model.
@@ -94,18 +89,19 @@ fn simulate(binary: &Path, trace: &Path, flags: &[&str]) -> Result<(Duration, u6
     }
 }
 
+/// A line of the kernel's account of a process.
+pub(crate) fn memory_kib(process: u32, name: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// Waits for a process: how it ended, and the most memory that it had.
 pub(crate) fn peak_kib(child: &mut Child) -> Result<(ExitStatus, u64), String> {
     // The kernel keeps the highest value, so a look now and then misses little.
-    let id = child.id();
-    let memory_kib = || {
-        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
     let mut peak_kib = 0;
     loop {
-        peak_kib = peak_kib.max(memory_kib().unwrap_or(0));
+        peak_kib = peak_kib.max(memory_kib(child.id(), "VmHWM:").unwrap_or(0));
         let waited = child.try_wait();
         if let Some(ended) = waited.map_err(|error| format!("the process was lost: {error}"))? {
             return Ok((ended, peak_kib));

@@ -2,16 +2,11 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub(crate) const HELP: &str = "\
-cargo xtask ui-list [RUNS] [PROGRAM]   how long the list of `inferometer ui` takes with so many stored
-                                runs (10,000)
-";
+use crate::nightly::Served;
 
 /// What a reader may ask for.
 const PATHS: [&str; 4] = ["/", "/?q=c%3D8&sort=-first_token", "/?page=100", "/api/list?q=nothing"];
@@ -25,19 +20,31 @@ pub(crate) fn ui_list(program: &Path, runs: u64) -> Result<String, String> {
     table
 }
 
+#[expect(clippy::disallowed_methods, reason = "a chore takes the time of another program")]
 fn measure(program: &Path, folder: &Path, runs: u64) -> Result<String, String> {
     make_runs(program, folder, runs).map_err(|error| format!("the runs are not made: {error}"))?;
-    let child = Command::new(program)
-        .args(["ui", "runs", "--port", "0"])
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn();
-    let mut child = child.map_err(|error| format!("{}: {error}", program.display()))?;
-    let measured = measure_pages(&mut child, runs);
-    let _ = child.kill();
-    let _ = child.wait();
-    measured.map_err(|error| format!("the pages are not read: {error}"))
+    let began = Instant::now();
+    let mut command = Command::new(program);
+    let server = Served::start(command.args(["ui", "runs", "--port", "0"]).current_dir(folder))?;
+    while server.ask("GET /api/list")?.contains("\"is_partial\":true") {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let mut table = format!("{runs} runs, read in {:.1} s\n", began.elapsed().as_secs_f64());
+    for path in PATHS {
+        let mut times = Vec::new();
+        for _ in 0..ROUNDS {
+            let asked = Instant::now();
+            server.ask(&format!("GET {path}"))?;
+            times.push(asked.elapsed());
+            // So that the folder is looked at again by some of them.
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        times.sort_unstable();
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let (median, most) = (ms(times[ROUNDS / 2]), ms(times[ROUNDS - 1]));
+        let _ = writeln!(table, "{path:<24} median {median:>6.1} ms, longest {most:>6.1} ms");
+    }
+    Ok(table)
 }
 
 /// Copies of one simulated run: their names differ, and nothing else that the list reads.
@@ -56,40 +63,4 @@ fn make_runs(program: &Path, folder: &Path, runs: u64) -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a chore takes the time of another program")]
-fn measure_pages(child: &mut std::process::Child, runs: u64) -> std::io::Result<String> {
-    let began = Instant::now();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().ok_or(std::io::ErrorKind::NotFound)?)
-        .read_line(&mut line)?;
-    let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
-    while get(&address, "/api/list")?.contains("\"is_partial\":true") {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let mut table = format!("{runs} runs, read in {:.1} s\n", began.elapsed().as_secs_f64());
-    for path in PATHS {
-        let mut times = Vec::new();
-        for _ in 0..ROUNDS {
-            let asked = Instant::now();
-            get(&address, path)?;
-            times.push(asked.elapsed());
-            // So that the folder is looked at again by some of them.
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        times.sort_unstable();
-        let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        let (median, most) = (ms(times[ROUNDS / 2]), ms(times[ROUNDS - 1]));
-        let _ = writeln!(table, "{path:<24} median {median:>6.1} ms, longest {most:>6.1} ms");
-    }
-    Ok(table)
-}
-
-fn get(address: &str, path: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address)?;
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply)?;
-    Ok(reply)
 }

@@ -3,12 +3,6 @@
 use std::path::Path;
 use std::process::Command;
 
-pub(crate) const HELP: &str = "\
-cargo xtask slurm [PROGRAM]     do four workers on a Slurm of two nodes, started here, measure what one
-                                client does? Installs slurm-wlm and munge where they are missing
-cargo xtask merge [PROGRAM]     the time and the memory of merging eight workers with a million requests
-";
-
 /// Runs the script of this name; it stores in a folder of its own.
 pub(crate) fn script(name: &str, program: &Path, target: &Path) -> Result<(), String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("workers/{name}.sh"));

@@ -530,37 +530,26 @@ impl Sweep<'_> {
             remove(failure_file);
         }
         for (load, pair) in loads.into_iter().zip(pairs) {
-            self.play_pair(running.as_mut(), server, load, &pair)?;
-        }
-        Ok(())
-    }
-
-    fn play_pair(
-        &mut self,
-        mut running: Option<&mut Server>,
-        server: &Entries,
-        load: &Entries,
-        pair: &Path,
-    ) -> Result<()> {
-        let run = |load, number, file| Run { server, load, number, file };
-        let runs = self.plan.runs;
-        let is_warmed = 0 < self.plan.warm_up_prompts && lacks_runs(pair, runs);
-        let warm_load = self.plan.warm_up_load(load);
-        let warm_up = is_warmed.then(|| run(&warm_load, None, pair.join("warmup.json")));
-        let measured = (0..runs).map(|number| run(load, Some(number), run_file(pair, number)));
-        let mut kept = Vec::new();
-        for run in warm_up.into_iter().chain(measured) {
-            match self.play_run(running.as_deref_mut(), &run) {
-                Ok(data) => kept.extend(run.number.map(|_| data)),
-                Err(failure) => {
-                    self.note_failure(&run.failure_file(), server, Some(&run), failure)?;
+            let run = |load, number, file| Run { server, load, number, file };
+            let runs = self.plan.runs;
+            let is_warmed = 0 < self.plan.warm_up_prompts && lacks_runs(&pair, runs);
+            let warm_load = self.plan.warm_up_load(load);
+            let warm_up = is_warmed.then(|| run(&warm_load, None, pair.join("warmup.json")));
+            let measured = (0..runs).map(|number| run(load, Some(number), run_file(&pair, number)));
+            let mut kept = Vec::new();
+            for run in warm_up.into_iter().chain(measured) {
+                match self.play_run(running.as_mut(), &run) {
+                    Ok(data) => kept.extend(run.number.map(|_| data)),
+                    Err(failure) => {
+                        self.note_failure(&run.failure_file(), server, Some(&run), failure)?;
+                    }
                 }
             }
-        }
-        if !kept.is_empty() {
-            write_result(&pair.join("summary.json"), &kept)?;
-            let name = pair.strip_prefix(&self.plan.folder).unwrap_or(pair).display().to_string();
-            self.results.entry(name).or_default().extend(kept);
+            if !kept.is_empty() {
+                write_result(&pair.join("summary.json"), &kept)?;
+                let name = pair.strip_prefix(&self.plan.folder).unwrap_or(&pair).display();
+                self.results.entry(name.to_string()).or_default().extend(kept);
+            }
         }
         Ok(())
     }

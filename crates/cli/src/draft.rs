@@ -20,7 +20,7 @@ use inferometer_workload::saved::read_header;
 use serde_json::{Map, Value};
 
 use crate::arguments::{Experiment, ExperimentArguments, RepeatTable, SweepTable};
-use crate::experiment::{self, Layer, Origins};
+use crate::experiment::{self, Layer, Origins, config};
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::secrets::Secrets;
@@ -47,7 +47,9 @@ impl Drafted {
     /// The same of a draft that was changed. Without a seed it gets a fresh one: a server that keeps
     /// a prefix cache may know the prompts of an earlier seed.
     pub(crate) fn resolve_as(&self, draft: SpecDraft) -> Result<Spec> {
-        self.resolve_seeded(draft, || *DRAWN_SEED.get_or_init(draw_seed))
+        self.resolve_seeded(draft, || {
+            *DRAWN_SEED.get_or_init(|| RandomState::new().hash_one(std::process::id()) >> 32)
+        })
     }
 
     /// The same with another seed where none is given. A saved plan has its own.
@@ -63,7 +65,8 @@ impl Drafted {
     }
 }
 
-/// Drawn once, so that all servers and scenarios of a command get their prompts from the same seed.
+/// From the randomness of the operating system, with 32 bits: every generator takes that many, and every
+/// reader of JSON keeps them. Drawn once, so that all servers and scenarios of a command get their prompts from the same seed.
 static DRAWN_SEED: OnceLock<u64> = OnceLock::new();
 
 /// Prints the seed that this command has drawn because none was given.
@@ -79,12 +82,6 @@ pub(crate) fn announce_seed(quiet: bool) {
 pub(crate) fn seed_text(seed: u64) -> String {
     let is_drawn = DRAWN_SEED.get() == Some(&seed);
     if is_drawn { format!("{seed}, drawn; --seed sets it") } else { seed.to_string() }
-}
-
-/// A seed from the randomness of the operating system. It has 32 bits: every generator takes that
-/// many, and every reader of JSON keeps them.
-fn draw_seed() -> u64 {
-    RandomState::new().hash_one(std::process::id()) >> 32
 }
 
 const RUNS_MAX: u32 = 1_000;
@@ -139,8 +136,7 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
     read_tools_file(&mut workload.body)?;
     let saved = workload.source.plan.as_ref().map(|path| read_header(path)).transpose();
     let saved = saved.map_err(WorkloadError::from)?.map(|header| header.spec());
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let facts = experiment.metadata.iter().map(|(key, value)| (key.clone(), text(value)));
+    let facts = experiment.metadata.iter().map(|(key, value)| (key.clone(), config::text(value)));
     let spec = SpecDraft {
         url,
         deployment,

@@ -75,6 +75,15 @@ pub(crate) fn talk(line: &str) {
     write_line(line);
 }
 
+/// The same, but nothing if it is to be quiet.
+pub(crate) fn talk_unless(quiet: bool) -> impl Fn(&str) + Copy {
+    move |line: &str| {
+        if !quiet {
+            talk(line);
+        }
+    }
+}
+
 /// A line for standard error.
 pub(crate) fn write_line(line: &str) {
     let mut stderr = std::io::stderr().lock();

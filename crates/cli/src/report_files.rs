@@ -94,16 +94,7 @@ pub(crate) fn run_document(directory: &RunDirectory, summary: &Summary) -> Docum
 
 /// The page of what was found, with the stored narrative as far as it still holds.
 pub(crate) fn stored_document(found: &Stored) -> Result<Document> {
-    if matches!(found, Stored::Import(..)) {
-        return together_document(std::slice::from_ref(found));
-    }
-    Ok(match Source::read(found, |_| {})? {
-        Source::Run { directory, summary } => run_document(&directory, &summary),
-        Source::Set { set, manifest, summary, points } => {
-            let (set, manifest, summary, points) = (&set, &*manifest, &*summary, &*points);
-            SetPage { set, manifest, summary, points }.document()
-        }
-    })
+    ReportSubject::from_stored(found)?.document(&Writer::Rules, |_| {})
 }
 
 /// The page of several.
@@ -114,18 +105,13 @@ pub(crate) fn together_document(found: &[Stored]) -> Result<Document> {
 
 /// The numbers of the page, as CSV.
 pub(crate) fn stored_csv(found: &Stored) -> Result<String> {
-    let subject = if matches!(found, Stored::Import(..)) {
-        ReportSubject::Results(Results::from_stored(std::slice::from_ref(found))?)
-    } else {
-        ReportSubject::Measured(Source::read(found, |_| {})?)
-    };
-    Ok(subject.csv())
+    Ok(ReportSubject::from_stored(found)?.csv())
 }
 
 /// The page as HTML and Markdown, and its card. The HTML page is written last: where it is, all is there.
 pub(crate) fn write_all(folder: &Path, document: &Document, data: &PageData) -> Result<PathBuf> {
-    write_markdown(&folder.join(MARKDOWN), document, write_file)?;
-    write_card(&folder.join(CARD), document, data, write_bytes)?;
+    write_markdown(&folder.join(MARKDOWN), document, write_atomically)?;
+    write_card(&folder.join(CARD), document, data, write_atomically)?;
     let mut document = data.attached_to(document.clone());
     let is_carried = document.downloads.iter().any(|file| file.title == JSON);
     let json = (!is_carried && folder.join(SUMMARY).is_file()).then_some((JSON, SUMMARY));
@@ -166,6 +152,11 @@ pub(crate) fn write_run(directory: &RunDirectory) {
     }
 }
 
+/// The cells of a matrix, or the levels of another set.
+pub(crate) fn set_csv(summary: &SetSummary, points: &[PointResult]) -> String {
+    csv::of_matrix(summary).unwrap_or_else(|| csv::of_set(summary, points))
+}
+
 /// The numbers of a page as files.
 pub(crate) struct PageData {
     /// What the page is about: the id of a run, set or import.
@@ -182,8 +173,8 @@ impl PageData {
     }
 
     pub(crate) fn from_set(summary: &SetSummary, points: &[PointResult]) -> Self {
-        let csv = csv::of_matrix(summary).unwrap_or_else(|| csv::of_set(summary, points));
-        Self { id: summary.set.clone(), csv, summary: summary.to_json_bytes() }
+        let (id, csv) = (summary.set.clone(), set_csv(summary, points));
+        Self { id, csv, summary: summary.to_json_bytes() }
     }
 
     /// The page with those that are small enough to be carried.
@@ -218,7 +209,7 @@ impl PageData {
 fn write_card(path: &Path, document: &Document, data: &PageData, write: WriteBytes) -> Result<()> {
     let svg = card(document, &data.mark(), Theme::Light);
     write_file(&path.with_extension("svg"), &svg)?;
-    write(path, &picture(&svg, 1.0, CARD)?)
+    write_with(path, &picture(&svg, 1.0, CARD)?, write)
 }
 
 fn picture(svg: &str, scale: f32, name: &str) -> Result<Vec<u8>> {
@@ -231,13 +222,13 @@ fn write_pictures(folder: &Path, document: &Document) -> Result<()> {
     for chart in document.charts() {
         let name = format!("{}.png", chart.id);
         let svg = chart.to_svg(Theme::Light);
-        write_bytes(&folder.join(&name), &picture(&svg, PICTURE_SCALE, &name)?)?;
+        write_file(&folder.join(&name), &picture(&svg, PICTURE_SCALE, &name)?)?;
     }
     Ok(())
 }
 
 /// The page, written by `write`, and its charts in a folder beside it.
-fn write_markdown(path: &Path, document: &Document, write: WriteFile) -> Result<()> {
+fn write_markdown(path: &Path, document: &Document, write: WriteBytes) -> Result<()> {
     // Pages beside each other have folders of charts of their own.
     let charts = match path.file_stem() {
         Some(stem) if path.file_name() != Some(MARKDOWN.as_ref()) => {
@@ -253,7 +244,7 @@ fn write_markdown(path: &Path, document: &Document, write: WriteFile) -> Result<
     for (name, content) in &report.files {
         write_file(&folder.join(name), content)?;
     }
-    write(path, &report.text)?;
+    write_with(path, report.text.as_bytes(), write)?;
     let shown = report.files.into_iter().map(|(name, _)| name).collect();
     remove_stale(folder, &charts, &String::from_utf8_lossy(&before), &shown);
     Ok(())
@@ -273,33 +264,20 @@ fn remove_stale(folder: &Path, charts: &str, before: &str, shown: &BTreeSet<Stri
     }
 }
 
-/// [`write_file`] or [`write_named`].
-type WriteFile = fn(&Path, &str) -> Result<()>;
-type WriteBytes = fn(&Path, &[u8]) -> Result<()>;
+/// [`write_atomically`] or [`write_output`].
+type WriteBytes = fn(&Path, &[u8]) -> inferometer_store::Result<()>;
 
 /// Writes a file whose name is ours, into a folder that is made where it is missing.
-pub(crate) fn write_file(path: &Path, content: &str) -> Result<()> {
-    write_bytes(path, content.as_bytes())
-}
-
-fn write_bytes(path: &Path, content: &[u8]) -> Result<()> {
-    write_with(path, content, write_atomically)
+pub(crate) fn write_file(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
+    write_with(path, content.as_ref(), write_atomically)
 }
 
 /// The same of a file that the user named: links are followed, and devices are not replaced.
-pub(crate) fn write_named(path: &Path, content: &str) -> Result<()> {
-    write_named_bytes(path, content.as_bytes())
+pub(crate) fn write_named(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
+    write_with(path, content.as_ref(), write_output)
 }
 
-fn write_named_bytes(path: &Path, content: &[u8]) -> Result<()> {
-    write_with(path, content, write_output)
-}
-
-fn write_with(
-    path: &Path,
-    content: &[u8],
-    write: fn(&Path, &[u8]) -> inferometer_store::Result<()>,
-) -> Result<()> {
+fn write_with(path: &Path, content: &[u8], write: WriteBytes) -> Result<()> {
     let unwritable = |why: String| Failure::usage(why).hint("name another path with --to");
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| {
@@ -313,11 +291,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode> {
     check_flags(arguments)?;
     let writer = &Writer::for_stored(&arguments.narrator).map_err(leaving_pages_alone)?;
     let store = store(&arguments.store)?;
-    let talk = |line: &str| {
-        if !arguments.quiet {
-            output::talk(line);
-        }
-    };
+    let talk = output::talk_unless(arguments.quiet);
     let show = |mut subject: ReportSubject| -> Result<()> {
         if let Some(title) = &arguments.title {
             subject.set_title(title)?;
@@ -351,7 +325,7 @@ fn check_flags(arguments: &ReportArguments) -> Result<()> {
     let format = arguments.format();
     let is_printed = arguments.to.as_deref() == Some(Path::new(output::STDOUT));
     let has_narrator = arguments.narrator.narrator.is_some();
-    let name = format.map_or("", ReportFormat::name);
+    let name = format.map_or("", <&str>::from);
     let is_data = matches!(name, "csv" | "json" | "site" | "png" | "card");
     let is_picture = matches!(name, "png" | "card");
     let to_file = arguments.to.is_some() && !is_printed;
@@ -450,7 +424,7 @@ fn make(
         }
         return Ok(None);
     };
-    let write: WriteFile = if arguments.to.is_some() { write_named } else { write_file };
+    let write = if arguments.to.is_some() { write_output } else { write_atomically };
     match form {
         ReportFormat::Md => write_markdown(&path, &document()?, write)?,
         // The page is the first of the files and written last: where it is, all is there.
@@ -460,10 +434,10 @@ fn make(
             }
         }
         ReportFormat::Html | ReportFormat::Csv | ReportFormat::Json => {
-            write(&path, &printed()?)?;
+            write_with(&path, printed()?.as_bytes(), write)?;
         }
         ReportFormat::Png => write_pictures(&path, &document()?)?,
-        ReportFormat::Card => write_card(&path, &document()?, &subject.data(), write_named_bytes)?,
+        ReportFormat::Card => write_card(&path, &document()?, &subject.data(), write_output)?,
     }
     output::result(&format!("{}\n", path.display()))?;
     Ok((form == ReportFormat::Html).then_some(path))
@@ -484,6 +458,13 @@ struct Results {
 }
 
 impl ReportSubject {
+    fn from_stored(found: &Stored) -> Result<Self> {
+        Ok(match found {
+            Stored::Import(..) => Self::Results(Results::from_stored(std::slice::from_ref(found))?),
+            Stored::Run(_) | Stored::Set(_) => Self::Measured(Source::read(found, |_| {})?),
+        })
+    }
+
     fn folder(&self) -> Option<&Path> {
         match self {
             Self::Measured(source) => Some(source.folder()),
@@ -553,9 +534,7 @@ impl ReportSubject {
     fn csv(&self) -> String {
         match self {
             Self::Measured(Source::Run { summary, .. }) => csv::of_run(summary),
-            Self::Measured(Source::Set { summary, points, .. }) => {
-                csv::of_matrix(summary).unwrap_or_else(|| csv::of_set(summary, points))
-            }
+            Self::Measured(Source::Set { summary, points, .. }) => set_csv(summary, points),
             Self::Results(results) => csv::of_results(&results.shown),
         }
     }

@@ -251,14 +251,9 @@ impl Mapped {
         Ok(Self { directory: directory.clone(), manifest, import })
     }
 
-    /// What is kept beside the file.
-    pub(crate) fn summary(&self) -> Result<Vec<u8>> {
-        summary_of(&self.import)
-    }
-
     /// One document for programs.
     pub(crate) fn json(&self) -> Result<serde_json::Value> {
-        let import = serde_json::to_value(&self.import).map_err(|error| unwritable(&error))?;
+        let import = serde_json::to_value(&self.import).map_err(unwritable)?;
         Ok(serde_json::json!({
             "id": self.directory.id(),
             "path": self.directory.path().display().to_string(),
@@ -331,7 +326,7 @@ fn number_names(results: &mut [ToolResult], id: &str, file: &str) {
 }
 
 pub(crate) fn summary_of(import: &Import) -> Result<Vec<u8>> {
-    let mut json = serde_json::to_vec_pretty(import).map_err(|error| unwritable(&error))?;
+    let mut json = serde_json::to_vec_pretty(import).map_err(unwritable)?;
     json.push(b'\n');
     Ok(json)
 }
@@ -343,7 +338,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     })
 }
 
-fn unwritable(error: &serde_json::Error) -> Failure {
+fn unwritable(error: impl std::fmt::Display) -> Failure {
     Failure::internal(format!("the results cannot be written as JSON: {error}"))
 }
 

@@ -479,7 +479,7 @@ pub fn this_machine() -> Machine {
     Machine {
         cpu_model: environment.cpu_model,
         cpus: environment.cpus,
-        memory_bytes: memory_bytes(),
+        memory_bytes: environment.machine.and_then(|machine| machine.memory_bytes),
         os: environment.os,
         architecture: environment.architecture,
         kernel: environment.kernel,
@@ -513,13 +513,6 @@ fn busy_note(machine: &Machine) -> Option<String> {
              may be faster than measured; calibrate again when nothing else runs"
         )
     })
-}
-
-fn memory_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kilobytes.checked_mul(1 << 10)
 }
 
 /// Where a calibration is kept: in the user's cache folder, one folder for each machine, kernel and

@@ -11,12 +11,13 @@ use inferometer_model::spec::{
     Time, WorkloadTable, Written, number,
 };
 use inferometer_model::study::{Prompts, RunOrder, StopAt};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{NarratorArguments, ResultArguments, SlurmTable};
 use crate::draft::deploy::DeployTable;
+use crate::experiment::schema::embedded;
 use crate::study::sweep::{Bound, ConcurrencyLevels, Find, RateLevels};
 
 /// Everything that says what is measured; `run`, `plan` and `check` take the same.
@@ -129,33 +130,11 @@ pub(crate) struct RepeatTable {
 
 /// SLOs in both of their forms.
 fn slo_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "object",
-        "description": "SLOs of the service. A key is a metric, alone (of each request) \
-            or with a statistic (of the run), and its value the threshold: `ttft = \"500ms\"`, \
-            `ttft.p99 = \"1s\"`; a lower threshold is written \">1000\".",
-        "properties": {
-            "slos": {
-                "type": "array",
-                "items": { "type": "string" },
-                "description": "SLOs as one text, such as \"ttft<500ms\" or \"ttft.p99<1s\"",
-            },
-        },
-        "additionalProperties": {
-            "type": ["number", "string", "array", "object"],
-            "items": { "type": "string" },
-            "additionalProperties": { "type": ["number", "string"] },
-        },
-    })
+    embedded("slo")
 }
 
 fn metadata_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "object",
-        "description": "Facts to store with the results: any keys, with text, numbers or truth \
-            values",
-        "additionalProperties": { "type": ["string", "number", "boolean"] },
-    })
+    embedded("metadata")
 }
 
 /// Many loads, by `inferometer sweep`; `run` takes no notice of it.

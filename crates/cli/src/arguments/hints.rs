@@ -4,38 +4,11 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 
+use super::help::HELP;
 use super::{Arguments, foreign};
 use crate::experiment::{is_file, nearest};
 use crate::failure::Failure;
 use crate::output::shell_word;
-
-/// First words that people try, and the command that does it.
-const COMMANDS: [(&str, &str); 12] = [
-    ("profile", "run URL"),
-    ("benchmark", "run URL"),
-    ("measure", "run URL"),
-    ("load", "run URL"),
-    ("serve", "engine"),
-    ("server", "engine"),
-    ("ls", "runs"),
-    ("list", "runs"),
-    ("show", "report latest"),
-    ("open", "report latest --open"),
-    ("diff", "compare"),
-    ("rm", "runs prune"),
-];
-
-/// Names that people try, and our flags with that meaning; of these, the command's own are suggested.
-const FLAGS: [(&str, &str); 8] = [
-    ("--max-tokens --max-completion-tokens --max-new-tokens", "--output-tokens"),
-    ("--qps --tps", "--rate"),
-    ("--users --clients", "--concurrency"),
-    ("--key --api-key --apikey", "--api-key-file"),
-    ("-H", "--header"),
-    ("-t", "--duration --total-timeout"),
-    ("-d", "--duration --dataset"),
-    ("-p", "--prompt"),
-];
 
 /// What `inferometer runs` finds by words and not by flags.
 const FOUND_BY_WORDS: [&str; 6] = ["--model", "--server", "--url", "--label", "--name", "--id"];
@@ -53,8 +26,8 @@ pub(crate) fn explain(error: &clap::Error, typed: &[String]) -> Option<Failure> 
     let kind = error.kind();
     if kind == ErrorKind::UnknownArgument {
         let flag = text(ContextKind::InvalidArg)?.split(['=', ' ']).next()?;
-        let is_known = FLAGS.iter().any(|(tried, _)| tried.split(' ').any(|it| it == flag));
-        return (is_known || flag.starts_with("--")).then(|| unknown_flag(flag, command, typed));
+        let is_known = flag.starts_with("--") || meant_flags(flag).is_some();
+        return is_known.then(|| unknown_flag(flag, command, typed));
     }
     if kind == ErrorKind::InvalidSubcommand {
         return unknown_command(text(ContextKind::InvalidSubcommand)?, typed);
@@ -64,6 +37,12 @@ pub(crate) fn explain(error: &clap::Error, typed: &[String]) -> Option<Failure> 
     }
     let flag = text(ContextKind::InvalidArg)?.split(' ').next()?;
     several_values(flag, text(ContextKind::InvalidValue)?, command)
+}
+
+/// Our flags with the meaning of a name that people try.
+fn meant_flags(flag: &str) -> Option<&'static str> {
+    let is_tried = |(tried, _): &(&String, &String)| tried.split(' ').any(|it| it == flag);
+    HELP.tried_flags.iter().find(is_tried).map(|(_, meant)| meant.as_str())
 }
 
 fn unknown_flag(flag: &str, command: &str, typed: &[String]) -> Failure {
@@ -85,8 +64,7 @@ fn unknown_flag(flag: &str, command: &str, typed: &[String]) -> Failure {
     };
     let (own, measuring) =
         (names(own), whole.find_subcommand("run").map(names).unwrap_or_default());
-    if let Some((_, meant)) = FLAGS.iter().find(|(tried, _)| tried.split(' ').any(|it| it == flag))
-    {
+    if let Some(meant) = meant_flags(flag) {
         let meant: Vec<&str> =
             meant.split(' ').filter(|it| own.iter().any(|own| own == it)).collect();
         if !meant.is_empty() {
@@ -126,7 +104,7 @@ fn unknown_command(word: &str, typed: &[String]) -> Option<Failure> {
         let words = words?.join(" ");
         return Some(failure.hint(format!("to measure it, write: inferometer run {words}")));
     }
-    if let Some((_, command)) = COMMANDS.iter().find(|(tried, _)| *tried == word) {
+    if let Some(command) = HELP.tried_commands.get(word) {
         let url = typed.iter().find(|word| word.contains("://")).and_then(|url| shell_word(url));
         let command = command.replace("URL", url.as_deref().unwrap_or("URL"));
         return Some(failure.hint(format!("write: inferometer {command}")));

@@ -515,7 +515,7 @@ pub(crate) enum RunsCommand {
 }
 
 /// Which runs, sets and imports are meant; those that fit every filter.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct RunsFilter {
     /// Words that the id, model, server, label, file or facts must contain

@@ -99,12 +99,6 @@ impl ReportArguments {
     }
 }
 
-impl ReportFormat {
-    pub(crate) fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// Taken in by the commands that write a report.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct NarratorArguments {
@@ -284,10 +278,6 @@ pub(crate) enum ExportFormat {
 }
 
 impl ExportFormat {
-    pub(crate) fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// Whether a file of it is lines, each a whole document.
     pub(crate) const fn is_lines(self) -> bool {
         matches!(self, Self::Vllm | Self::VllmDetailed | Self::Otlp)

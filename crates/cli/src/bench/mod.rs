@@ -25,6 +25,7 @@ use inferometer_report::escape;
 use inferometer_runner::Session;
 use inferometer_workload::{Inputs, WorkloadError};
 
+use self::refused::REFUSALS;
 use self::result::{Figures, ResultFile};
 use self::tables::{Context, Data};
 use crate::arguments::{
@@ -429,25 +430,6 @@ fn traffic_lines(typed: &ServeLoadArguments, recorded: bool) -> String {
     text
 }
 
-/// Our flags, and the flags of `vllm bench serve` for the same values.
-const FLAGS: [(&str, &str); 15] = [
-    ("--concurrency", "--max-concurrency"),
-    ("--rate", "--request-rate"),
-    ("--ramp", "--ramp-up-strategy"),
-    ("--requests", "--num-prompts"),
-    ("--warm-up", "--num-warmups"),
-    ("--input-tokens", "--input-len"),
-    ("--output-tokens", "--output-len"),
-    ("--prefix-tokens", "--random-prefix-len"),
-    ("--prefixes", "--prefix-repetition-num-prefixes"),
-    ("--dataset", "--dataset-path"),
-    ("--trace", "--dataset-path"),
-    ("--api", "--backend"),
-    ("--lora", "--lora-modules"),
-    ("--slo", "--goodput"),
-    ("--no-stream", "inferometer run --no-stream"),
-];
-
 /// The same failure with the flags of `vllm bench serve`.
 fn theirs(failure: Failure) -> Failure {
     failure.reworded(reworded)
@@ -457,8 +439,8 @@ fn reworded(text: &str) -> String {
     let is_boundary = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
     let pieces = text.split_inclusive(is_boundary).flat_map(|piece| {
         let word = piece.trim_end_matches(is_boundary);
-        let theirs = FLAGS.iter().find(|(ours, _)| *ours == word);
-        [theirs.map_or(word, |(_, theirs)| *theirs), &piece[word.len()..]]
+        let theirs = REFUSALS.renamed.get(word).map_or(word, String::as_str);
+        [theirs, &piece[word.len()..]]
     });
     pieces.collect()
 }

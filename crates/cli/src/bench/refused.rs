@@ -1,5 +1,6 @@
 //! Flags, backends and data sets of vLLM's client that are not supported here, with reasons.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use clap::parser::ValueSource;
@@ -14,6 +15,8 @@ pub(super) struct Refusals {
     flags: Vec<Refusal>,
     pub(super) backends: Vec<Refusal>,
     pub(super) datasets: Vec<Refusal>,
+    /// What our flags are called there.
+    pub(super) renamed: BTreeMap<String, String>,
 }
 
 /// Names that are refused for one reason.

@@ -14,11 +14,7 @@ use crate::failure::{Failure, Result};
 use crate::output;
 
 pub(crate) fn run(arguments: &CalibrateArguments) -> Result<ExitCode> {
-    let talk = |line: &str| {
-        if !arguments.quiet {
-            output::talk(line);
-        }
-    };
+    let talk = output::talk_unless(arguments.quiet);
     let client = arguments.client.clone();
     let draft = SpecDraft { client, cores_allowed: cores_allowed(), ..SpecDraft::default() };
     let spec = draft.resolve()?;

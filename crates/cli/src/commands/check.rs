@@ -26,11 +26,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     let inputs = Inputs::gather(&spec)?;
     let quiet = arguments.quiet || arguments.json;
     let server = server(&spec, &drafted.secrets, quiet)?;
-    let talk = |words: &str| {
-        if !quiet {
-            output::talk(words);
-        }
-    };
+    let talk = output::talk_unless(quiet);
     talk(&format!("asking {} what it serves …", server.base()));
     let found = preflight(&spec, &drafted.secrets, server.base(), server.is_embedded())?;
     let mut findings = vec![Finding::good(

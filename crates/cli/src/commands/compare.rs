@@ -20,11 +20,7 @@ use crate::measurement::summarize_stored;
 use crate::{output, results};
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode> {
-    let talk = |line: &str| {
-        if !arguments.write.quiet {
-            output::talk(line);
-        }
-    };
+    let talk = output::talk_unless(arguments.write.quiet);
     let store = store(&arguments.store)?;
     let mut typed: Vec<Typed<'_>> = Vec::new();
     for text in &arguments.sides {
@@ -219,7 +215,7 @@ fn suite_rows(manifest: &SetManifest, results: &[PointResult]) -> Vec<String> {
 
 /// The runs of a set by its conditions, in their order; of a matrix only the cells that have any, because
 /// the others failed.
-fn conditions(
+pub(crate) fn conditions(
     id: &str,
     manifest: SetManifest,
     results: Vec<PointResult>,

@@ -18,8 +18,8 @@ pub(crate) fn run(arguments: &ConfigArguments) -> Result<ExitCode> {
     for warning in config::misspelt(std::env::vars_os()) {
         output::talk(&warning);
     }
+    let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     if typed.json {
-        let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
         let document =
             json!({ "schema": "inferometer.config/1", "settings": settings, "files": files });
         output::result(&format!("{document:#}\n"))?;
@@ -28,10 +28,7 @@ pub(crate) fn run(arguments: &ConfigArguments) -> Result<ExitCode> {
     let found = match &files[..] {
         [] if config::is_off() => config::IGNORED.to_owned(),
         [] => "no inferometer.toml here or above, and no config.toml of the user".to_owned(),
-        files => {
-            let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
-            format!("files, the lowest first: {}", files.join(", "))
-        }
+        files => format!("files, the lowest first: {}", files.join(", ")),
     };
     if settings.is_empty() {
         output::talk(&format!("nothing is set: all values are defaults; {found}"));

@@ -21,11 +21,7 @@ use crate::{output, report_files};
 
 pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
     check(arguments)?;
-    let talk = |line: &str| {
-        if !arguments.quiet {
-            output::talk(line);
-        }
-    };
+    let talk = output::talk_unless(arguments.quiet);
     let store = store(&arguments.store)?;
     // Some formats need the records of a run, which an import does not have.
     let needs_run = matches!(arguments.format, ExportFormat::Parquet | ExportFormat::VllmDetailed);
@@ -40,7 +36,7 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
     let whole = |text: String| vec![(String::new(), text)];
     let each = |document: fn(&ToolResult) -> Result<String, ExportError>| {
         let written = |subject: &StoredResult| {
-            let name = file_name(&subject.name, arguments.format.name());
+            let name = file_name(&subject.name, arguments.format.into());
             Ok((name, document(&subject.result).map_err(Failure::from_usage)?))
         };
         subjects.iter().map(written).collect::<Result<Vec<_>>>()
@@ -96,7 +92,7 @@ fn path(arguments: &ExportArguments) -> Option<&Path> {
 /// Refuses flags that contradict each other before anything is read.
 fn check(arguments: &ExportArguments) -> Result<()> {
     let form = arguments.format;
-    let name = form.name();
+    let name: &str = form.into();
     let path = path(arguments);
     let shown = path.unwrap_or_else(|| Path::new("")).display();
     let to_folder = path.is_some_and(|path| is_folder(path, 1));
@@ -141,6 +137,7 @@ fn check(arguments: &ExportArguments) -> Result<()> {
 /// Prints the documents, or writes them into one file or into files of their own in a folder.
 fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<()> {
     let (form, append) = (arguments.format, arguments.append);
+    let form_name: &str = form.into();
     let goes_into = |path: &Path| {
         form.is_folder() || (form.is_of_one() && !append && is_folder(path, files.len()))
     };
@@ -156,7 +153,7 @@ fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<()> {
             Ok(())
         }
         _ if form.is_of_one() && !form.is_lines() && files.len() != 1 => Err(Failure::usage(
-            format!("there are {} results, and a file of {} holds one", files.len(), form.name()),
+            format!("there are {} results, and a file of {form_name} holds one", files.len()),
         )
         .hint("name a folder with --to, or one result")),
         None => output::result(&text()),

@@ -30,11 +30,7 @@ use crate::failure::{Failure, Result};
 use crate::{embedded, output, results};
 
 pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode> {
-    let talk = |line: &str| {
-        if !arguments.quiet {
-            output::talk(line);
-        }
-    };
+    let talk = output::talk_unless(arguments.quiet);
     if arguments.learn {
         return learn(arguments, talk);
     }
@@ -67,17 +63,32 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode> {
     let name = arguments.name.clone();
     let name = name.unwrap_or_else(|| format!("{}-fitted", fitting.base.name));
     let profile = fitting.profile(&found, name)?;
-    let verdict = fitting.judge(&found);
-    if arguments.json {
-        output::result(&show_json(&fitting, &found, &profile, &verdict))?;
-    } else {
-        output::result(&page(&fitting, &found, &profile, &verdict))?;
-    }
+    let verdict = show(&fitting, &found, &profile, arguments.json)?;
     let Some(path) = &arguments.save else { return Ok(ExitCode::SUCCESS) };
     if verdict.quality == FitQuality::Unusable && !arguments.force {
         return Err(Failure::invalid("the profile is unusable and was not saved")
             .hint("free other coefficients, remove contradictory rows, or save it with --force"));
     }
+    save(path, &profile, talk)
+}
+
+/// Prints a fit and returns the verdict on it.
+pub(crate) fn show(
+    fitting: &Fitting,
+    fit: &Fit,
+    profile: &Profile,
+    as_json: bool,
+) -> Result<FitVerdict> {
+    let verdict = fitting.judge(fit);
+    output::result(&if as_json {
+        format!("{:#}\n", json(fitting, fit, profile, &verdict))
+    } else {
+        page(fitting, fit, profile, &verdict)
+    })?;
+    Ok(verdict)
+}
+
+pub(crate) fn save(path: &Path, profile: &Profile, talk: impl Fn(&str)) -> Result<ExitCode> {
     write_output(path, profile.to_toml().as_bytes())?;
     talk(&format!("the profile is in {}", escape::terminal(&path.display().to_string())));
     Ok(ExitCode::SUCCESS)
@@ -108,19 +119,14 @@ fn learn(arguments: &FitArguments, talk: impl Fn(&str)) -> Result<ExitCode> {
         source: arguments.source.clone().unwrap_or_else(|| names(&arguments.results)),
     };
     let Learned { fitting, fit, notes } = learning.learn(&talk)?;
-    let verdict = fitting.judge(&fit);
-    output::result(&if arguments.json {
-        show_json(&fitting, &fit, &fitting.base, &verdict)
-    } else {
-        page(&fitting, &fit, &fitting.base, &verdict)
-    })?;
+    show(&fitting, &fit, &fitting.base, arguments.json)?;
     for note in &notes {
         talk(&format!("note: {}", escape::terminal(note)));
     }
-    let Some(path) = &arguments.save else { return Ok(ExitCode::SUCCESS) };
-    write_output(path, fitting.profile(&fit, fitting.base.name.clone())?.to_toml().as_bytes())?;
-    talk(&format!("the profile is in {}", escape::terminal(&path.display().to_string())));
-    Ok(ExitCode::SUCCESS)
+    match &arguments.save {
+        Some(path) => save(path, &fitting.base, talk),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn quality_name(quality: FitQuality) -> (&'static str, Mood) {
@@ -384,12 +390,7 @@ fn whole(tokens: f64) -> u32 {
 
 const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];
 
-pub(crate) fn page(
-    fitting: &Fitting,
-    fit: &Fit,
-    profile: &Profile,
-    verdict: &FitVerdict,
-) -> String {
+fn page(fitting: &Fitting, fit: &Fit, profile: &Profile, verdict: &FitVerdict) -> String {
     let coefficients = fitting.free.iter().map(|free| {
         let value = fmt::number(free.value(&fit.coefficients));
         (free.name.to_owned(), plain(value))
@@ -503,15 +504,6 @@ fn total(
 }
 
 /// The document of a fit.
-pub(crate) fn show_json(
-    fitting: &Fitting,
-    fit: &Fit,
-    profile: &Profile,
-    verdict: &FitVerdict,
-) -> String {
-    format!("{:#}\n", json(fitting, fit, profile, verdict))
-}
-
 fn json(fitting: &Fitting, fit: &Fit, profile: &Profile, verdict: &FitVerdict) -> Value {
     let figures = |figures: &Figures| -> Value {
         let named = FIGURES.into_iter().zip(figures);

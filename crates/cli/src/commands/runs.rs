@@ -19,6 +19,7 @@ use inferometer_report::terminal::Style;
 use inferometer_store::{ImportDirectory, Listing, Listings, RunDirectory, RunState, SetDirectory};
 use inferometer_study::Study;
 use inferometer_study::play::{server_name, was_cut};
+use inferometer_web::{Entry, RUN};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -89,12 +90,7 @@ impl RunsFilter {
     }
 
     fn is_empty(&self) -> bool {
-        let Self { words, kind, verdict, since, before } = self;
-        words.is_empty()
-            && kind.is_none()
-            && verdict.is_none()
-            && since.is_none()
-            && before.is_none()
+        *self == Self::default()
     }
 }
 
@@ -251,49 +247,70 @@ fn known(text: Option<String>) -> Cell {
     Cell::text(text.unwrap_or_else(|| NOTHING.to_owned()))
 }
 
+/// A line of a list of what is stored.
+pub(crate) fn entry(id: &str, kind: &str, found: &RunState) -> Entry {
+    let (state, reason) = state(found);
+    let [id, kind, state] = [id, kind, state].map(str::to_owned);
+    let load = reason.unwrap_or_default().to_owned();
+    Entry { id, kind, state, load, ..Entry::default() }
+}
+
+pub(crate) fn run_entry(run: &RunDirectory, manifest: Option<&Manifest>, at: &RunState) -> Entry {
+    let mut entry = entry(run.id(), RUN, at);
+    if let Some(manifest) = manifest {
+        let endpoint = &manifest.endpoint;
+        entry.server =
+            if endpoint.embedded { "embedded".to_owned() } else { endpoint.base.to_string() };
+        entry.model.clone_from(&endpoint.model);
+        entry.load = load::brief(&LoadFacts::new(&manifest.spec.load));
+        entry.simulated = manifest.simulated.is_some();
+        entry.started.clone_from(&manifest.started);
+    }
+    if let Ok(Some(summary)) = results::kept_summary(run) {
+        let ttft = summary.latency_origin().ttft().p50();
+        summary.verdict.key().clone_into(&mut entry.verdict);
+        entry.ok = Some(summary.count(Outcome::Ok));
+        entry.ttft_ms = ttft.value_in(&summary).ok().map(|found| found.value);
+        let output = metric::OUTPUT_THROUGHPUT.quantity().value_in(&summary);
+        entry.output_per_s = output.ok().map(|found| found.value);
+    }
+    entry
+}
+
 fn run_table(runs: &[RunListing], sizes: bool) -> Table {
-    type Row<'a> = (&'a RunListing, Option<Summary>);
-    let rows = runs.iter().map(|listing| (listing, summary(listing)));
-    Columns::new("run", |(listing, _): &Row<'_>| {
-        Cell::text(terminal_line(listing.directory.id(), 20))
-    })
-    .left("verdict", |(listing, summary)| {
-        let is_simulated = listing.manifest.as_ref().is_some_and(|it| it.simulated.is_some());
-        match summary {
-            Some(_) if is_simulated => Cell::text("simulated"),
-            Some(summary) if listing.state == RunState::Sealed => Cell::text(summary.verdict.key()),
-            Some(_) | None => Cell::text(state(&listing.state).0),
-        }
-    })
-    .left("model", |(listing, _)| {
-        let manifest = listing.manifest.as_ref();
-        let label = manifest.and_then(|manifest| manifest.spec.metadata.get("label"));
-        let name = label.or_else(|| manifest.map(|manifest| &manifest.endpoint.model));
-        known(name.map(|name| terminal_line(name, 16)))
-    })
-    .left("load", |(listing, _)| {
-        let manifest = listing.manifest.as_ref();
-        known(manifest.map(|it| load::brief(&LoadFacts::new(&it.spec.load))))
-    })
-    .right("ok", |(_, summary)| known(summary.as_ref().map(|it| count(it.count(Outcome::Ok)))))
-    .right("TTFT p50", |(_, summary)| {
-        let ttft = |it: &Summary| it.latency_origin().ttft().p50().value_in(it).ok();
-        let found = summary.as_ref().and_then(ttft);
-        known(found.map(|found| format!("{} ms", number(found.value))))
-    })
-    .only_if(!sizes)
-    .right("tok/s", |(_, summary)| {
-        let output = metric::OUTPUT_THROUGHPUT.quantity();
-        let value = summary.as_ref().map(|it| output.value_in(it));
-        Cell::text(number(value.and_then(Result::ok).map(|found| found.value)))
-    })
-    .right("size", |(listing, _)| Cell::text(size_text(size(listing.directory.path()))))
-    .only_if(sizes)
-    .table("", "", rows)
+    type Row<'a> = (&'a RunListing, Entry);
+    let rows = runs.iter().map(|listing| {
+        let Listing { directory, manifest, state } = listing;
+        (listing, run_entry(directory, manifest.as_ref(), state))
+    });
+    Columns::new("run", |(_, entry): &Row<'_>| Cell::text(terminal_line(&entry.id, 20)))
+        .left("verdict", |(listing, entry)| match entry.ok {
+            Some(_) if entry.simulated => Cell::text("simulated"),
+            Some(_) if listing.state == RunState::Sealed => Cell::text(&entry.verdict),
+            Some(_) | None => Cell::text(&entry.state),
+        })
+        .left("model", |(listing, _)| {
+            let manifest = listing.manifest.as_ref();
+            let label = manifest.and_then(|manifest| manifest.spec.metadata.get("label"));
+            let name = label.or_else(|| manifest.map(|manifest| &manifest.endpoint.model));
+            known(name.map(|name| terminal_line(name, 16)))
+        })
+        .left("load", |(listing, entry)| {
+            known(listing.manifest.as_ref().map(|_| entry.load.clone()))
+        })
+        .right("ok", |(_, entry)| known(entry.ok.map(count)))
+        .right("TTFT p50", |(_, entry)| {
+            known(entry.ttft_ms.map(|ttft| format!("{} ms", number(ttft))))
+        })
+        .only_if(!sizes)
+        .right("tok/s", |(_, entry)| Cell::text(number(entry.output_per_s)))
+        .right("size", |(listing, _)| Cell::text(size_text(size(listing.directory.path()))))
+        .only_if(sizes)
+        .table("", "", rows)
 }
 
 /// The state, and why a run, set or import cannot be read.
-pub(crate) fn state(state: &RunState) -> (&str, Option<&str>) {
+fn state(state: &RunState) -> (&str, Option<&str>) {
     match state {
         RunState::Sealed => ("sealed", None),
         RunState::Finished => ("no summary", None),

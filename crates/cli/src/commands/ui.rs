@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
 
-use inferometer_analysis::{LoadFacts, Verdict, metric};
+use inferometer_analysis::{Verdict, metric};
 use inferometer_model::{Outcome, file};
 use inferometer_report::document::Document;
-use inferometer_report::fmt::{counted, load};
-use inferometer_store::{ImportDirectory, RunDirectory, RunStore, SetDirectory, Stored};
-use inferometer_web::{Entry, NamedResult, RUN, Reader, Server, Settings, Stopper, Token};
+use inferometer_report::fmt::counted;
+use inferometer_store::{ImportDirectory, RunStore, SetDirectory, Stored};
+use inferometer_web::{Entry, NamedResult, Reader, Server, Settings, Stopper, Token};
 
-use super::runs::{SetQuestion, StoredImport, state, verdict};
+use super::runs::{SetQuestion, StoredImport, entry, run_entry, verdict};
 use super::store_folder;
 use crate::arguments::{StoreArguments, UiArguments};
 use crate::failure::{Failure, Result};
@@ -84,7 +84,7 @@ struct StoredReader;
 impl Reader for StoredReader {
     fn entry(&self, found: &Stored) -> Entry {
         match found {
-            Stored::Run(run) => run_entry(run),
+            Stored::Run(run) => run_entry(run, run.manifest().ok().as_ref(), &run.state()),
             Stored::Set(set) => set_entry(set),
             Stored::Import(import, _) => import_entry(import),
         }
@@ -119,47 +119,9 @@ fn message(failure: &Failure) -> String {
     failure.lines().join("\n")
 }
 
-fn run_entry(run: &RunDirectory) -> Entry {
-    let found = run.state();
-    let (state, reason) = state(&found);
-    let mut entry = Entry {
-        id: run.id().to_owned(),
-        kind: RUN.to_owned(),
-        state: state.to_owned(),
-        load: reason.unwrap_or_default().to_owned(),
-        ..Entry::default()
-    };
-    if let Ok(manifest) = run.manifest() {
-        let endpoint = &manifest.endpoint;
-        entry.server =
-            if endpoint.embedded { "embedded".to_owned() } else { endpoint.base.to_string() };
-        entry.model.clone_from(&endpoint.model);
-        entry.load = load::brief(&LoadFacts::new(&manifest.spec.load));
-        entry.simulated = manifest.simulated.is_some();
-        entry.started = manifest.started;
-    }
-    if let Ok(Some(summary)) = results::kept_summary(run) {
-        let ttft = summary.latency_origin().ttft().p50();
-        summary.verdict.key().clone_into(&mut entry.verdict);
-        entry.ok = Some(summary.count(Outcome::Ok));
-        entry.ttft_ms = ttft.value_in(&summary).ok().map(|found| found.value);
-        let output = metric::OUTPUT_THROUGHPUT.quantity().value_in(&summary);
-        entry.output_per_s = output.ok().map(|found| found.value);
-    }
-    entry
-}
-
 fn set_entry(set: &SetDirectory) -> Entry {
-    let found = set.state();
-    let (state, reason) = state(&found);
-    let mut entry = Entry {
-        id: set.id().to_owned(),
-        kind: "set".to_owned(),
-        state: state.to_owned(),
-        load: reason.unwrap_or_default().to_owned(),
-        verdict: verdict(set).unwrap_or_default(),
-        ..Entry::default()
-    };
+    let mut entry = entry(set.id(), "set", &set.state());
+    entry.verdict = verdict(set).unwrap_or_default();
     if let Ok(manifest) = set.manifest() {
         let question = SetQuestion::new(&manifest.study);
         question.kind.clone_into(&mut entry.kind);
@@ -186,15 +148,7 @@ fn set_entry(set: &SetDirectory) -> Entry {
 }
 
 fn import_entry(import: &ImportDirectory) -> Entry {
-    let found = import.state();
-    let (state, reason) = state(&found);
-    let mut entry = Entry {
-        id: import.id().to_owned(),
-        kind: "import".to_owned(),
-        state: state.to_owned(),
-        load: reason.unwrap_or_default().to_owned(),
-        ..Entry::default()
-    };
+    let mut entry = entry(import.id(), "import", &import.state());
     if let Ok(manifest) = import.manifest() {
         entry.name = manifest.file.name;
         entry.started = manifest.imported;

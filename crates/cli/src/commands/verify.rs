@@ -16,7 +16,7 @@ use super::{bundle, seal_summary, show, store};
 use crate::arguments::{PageFormat, StoredRunArguments};
 use crate::failure::{Exit, Failure, Result};
 use crate::measurement::summarize_stored;
-use crate::results::{Mapped, sha256};
+use crate::results::{Mapped, sha256, summary_of};
 use crate::{output, study};
 
 /// What was verified, and what is wrong with it.
@@ -25,7 +25,9 @@ type Finding = (String, Vec<String>);
 /// Standard output holds one result: the finding, or the page that was asked for.
 pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode> {
     let page = arguments.page.asked();
-    let unpacked = bundle_of(arguments)?;
+    // Of a bundle every byte is checked.
+    let path = Path::new(&arguments.run);
+    let unpacked = bundle::is_bundle(path).then(|| bundle::unpack(path)).transpose()?;
     let found = match &unpacked {
         None => find(arguments)?,
         Some(bundle) => Stored::at(bundle.folder.0.clone())
@@ -51,12 +53,6 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode> {
         }
     }
     Ok(if is_verified { ExitCode::SUCCESS } else { Exit::RunInvalid.into() })
-}
-
-/// A bundle with every byte checked, where one is named.
-fn bundle_of(arguments: &StoredRunArguments) -> Result<Option<bundle::Unpacked>> {
-    let path = Path::new(&arguments.run);
-    bundle::is_bundle(path).then(|| bundle::unpack(path)).transpose()
 }
 
 fn find(arguments: &StoredRunArguments) -> Result<Stored> {
@@ -269,7 +265,7 @@ fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<F
     let mapped = Mapped::read(import).map_err(|failure| Failure::invalid(failure.message()))?;
     let mut problems = Vec::new();
     match mapped.directory.read_summary()? {
-        Some(kept) if kept == mapped.summary()? => {}
+        Some(kept) if kept == summary_of(&mapped.import)? => {}
         Some(_) => {
             let why = other_version(&mapped.manifest.tool_version).unwrap_or_default();
             problems.push(format!(

@@ -14,12 +14,12 @@ use inferometer_model::deployment::{
 };
 use inferometer_model::spec::{Grammar, Time, Written};
 use inferometer_target::deploy::{placeholder, says_port, secret};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::experiment::Origins;
-use crate::experiment::schema::flag;
+use crate::experiment::schema::{embedded, flag};
 use crate::failure::{Failure, Result};
 
 /// A server that is deployed for the measurement and stopped after it, instead of a URL. Texts may
@@ -124,11 +124,7 @@ impl JsonSchema for CommandWords {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": ["string", "array"],
-            "items": { "type": "string" },
-            "examples": [["vllm", "serve", "MODEL", "--port", "{port}"]],
-        })
+        embedded("command")
     }
 }
 

@@ -3,6 +3,7 @@
 //! below, with all that belongs to them alone.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use inferometer_model::spec::SpecError;
 use serde::de::DeserializeOwned;
@@ -60,12 +61,12 @@ impl Layer {
 
     /// Puts another layer on top.
     pub(crate) fn lay(&mut self, above: Self) -> Result<()> {
-        for group in [LOOP, LEVELS, SOURCE] {
-            drop_rivals(&mut self.tree, &above.tree, group);
+        for group in ["loop", "levels", "source"] {
+            drop_rivals(&mut self.tree, &above.tree, &RIVALS[group]);
         }
         // Where both ends are set above, `until` below still decides between them.
         if !["load.requests", "load.duration"].iter().all(|end| at(&above.tree, end).is_some()) {
-            drop_rivals(&mut self.tree, &above.tree, END);
+            drop_rivals(&mut self.tree, &above.tree, &RIVALS["end"]);
         }
         // A list of SLOs is one value: `--slo` replaces the SLOs of the file.
         if at(&above.tree, "slo.slos").or_else(|| at(&above.tree, "slo.promises")).is_some() {
@@ -169,68 +170,20 @@ impl Origins {
     }
 }
 
-/// Keys that exclude each other, and behind each the keys that go with it, separated by spaces.
-type Rivals = &'static [(&'static str, &'static str)];
+/// Keys that exclude each other, each with the keys that go with it: a group of `rivals.toml`.
+type Rivals = BTreeMap<String, String>;
 
-const LOOP: Rivals = &[
-    ("load.concurrency", "load.think_time load.think load.ramp_up"),
-    ("load.rate", "load.max_concurrency load.arrivals load.burstiness"),
-    ("load.ramp", "load.ramp_curve load.max_concurrency load.arrivals load.burstiness"),
-    ("load.speed", "load.ticks load.max_concurrency"),
-    ("load.ticks", "load.speed load.max_concurrency"),
-];
-
-const LEVELS: Rivals = &[
-    ("sweep.rates", ""),
-    ("sweep.concurrencies", "sweep.waves"),
-    ("sweep.waves", "sweep.concurrencies"),
-];
-
-const DEPLOYMENTS: Rivals = &[
-    ("deploy.command", "deploy.folder"),
-    ("deploy.image", "deploy.engine deploy.options deploy.arguments deploy.port"),
-    ("deploy.up", "deploy.url deploy.logs deploy.down"),
-];
-
-/// `--until` speaks of both ends, so it keeps both.
-const END: Rivals =
-    &[("load.requests", ""), ("load.duration", ""), ("load.until", "load.requests load.duration")];
-
-const SOURCE: Rivals = &[
-    (
-        "workload.source",
-        "workload.input_tokens workload.output_tokens workload.prefix_tokens workload.prefixes \
-         workload.prefix_zipf",
-    ),
-    (
-        "workload.dataset",
-        "workload.dataset_kind workload.keep_order workload.input_tokens workload.output_tokens",
-    ),
-    ("workload.prompt", "workload.output_tokens"),
-    ("workload.prompt_file", "workload.output_tokens"),
-    ("workload.trace", "workload.trace_kind workload.keep load.speed load.ticks"),
-    (
-        "workload.turns",
-        "workload.turn_think_time workload.turn_think workload.input_tokens \
-         workload.output_tokens workload.prefix_tokens workload.prefixes workload.prefix_zipf",
-    ),
-    ("workload.sessions", "workload.sessions_kind workload.history load.speed load.ticks"),
-    (
-        "workload.agent",
-        "workload.input_tokens workload.output_tokens workload.prefix_tokens workload.prefixes \
-         workload.prefix_zipf",
-    ),
-    ("workload.plan", ""),
-    ("workload.mix", ""),
-];
+static RIVALS: LazyLock<BTreeMap<String, Rivals>> = LazyLock::new(|| {
+    toml::from_str(include_str!("rivals.toml")).expect("a test reads the embedded table")
+});
 
 /// A URL, the embedded engine and a deployment exclude each other: naming one drops the others.
 fn drop_servers(below: &mut Value, above: &Value) {
-    let is_deployed = DEPLOYMENTS.iter().any(|(key, _)| at(above, key).is_some());
+    let is_deployed = RIVALS["deployments"].keys().any(|key| at(above, key).is_some());
     if is_deployed && at(above, "deploy.kind").is_none() {
         remove(below, "deploy.kind");
     }
-    drop_rivals(below, above, DEPLOYMENTS);
+    drop_rivals(below, above, &RIVALS["deployments"]);
     let is_named = |server: &str| match server {
         "deploy" => is_deployed,
         server => at(above, server).is_some(),
@@ -241,9 +194,9 @@ fn drop_servers(below: &mut Value, above: &Value) {
     }
 }
 
-fn drop_rivals(below: &mut Value, above: &Value, group: Rivals) {
-    let keys = |(choice, with): &(&'static str, &'static str)| {
-        [*choice].into_iter().chain(with.split_whitespace())
+fn drop_rivals(below: &mut Value, above: &Value, group: &'static Rivals) {
+    let keys = |(choice, with): (&'static String, &'static String)| {
+        [choice.as_str()].into_iter().chain(with.split_whitespace())
     };
     let chosen = group.iter().filter(|(key, _)| at(above, key).is_some());
     let stays: Vec<&str> = chosen.flat_map(keys).collect();

@@ -67,12 +67,8 @@ pub(crate) fn first_said(arguments: &ExperimentArguments) -> Result<Option<Strin
     bare.tables.target.api_key_file = None;
     bare.tables.repeat.restart_timeout = None;
     let tree = flags(&bare, None)?.tree;
-    Ok(first_leaf(&tree, "").map(|path| flag_at(&path).unwrap_or(path)))
-}
-
-fn first_leaf(tree: &Value, above: &str) -> Option<String> {
-    let Some(table) = tree.as_object() else { return Some(above.to_owned()) };
-    table.iter().find_map(|(key, value)| first_leaf(value, &schema::join(above, key)))
+    let path = config::leaves(&tree).into_iter().next().map(|(path, _)| path);
+    Ok(path.map(|path| flag_at(&path).unwrap_or(path)))
 }
 
 /// A file that names a server beside others may say no more than that.

@@ -1,8 +1,11 @@
 //! The JSON Schema of the experiment file, from the types that read it, and the check of a tree against
 //! it: unknown keys, wrong kinds of values, numbers out of their range.
 
-use schemars::JsonSchema;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
 use crate::arguments::Experiment;
@@ -19,6 +22,14 @@ pub(crate) fn document_of<T: JsonSchema>() -> Value {
     let mut document = settings.into_generator().into_root_schema_for::<T>().to_value();
     simplify(&mut document);
     document
+}
+
+/// The schema of a value that has a grammar of its own.
+pub(crate) fn embedded(name: &str) -> Schema {
+    static SCHEMAS: LazyLock<BTreeMap<String, Schema>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("schemas.json")).expect("a test reads the embedded table")
+    });
+    SCHEMAS[name].clone()
 }
 
 /// An option that is not set is absent, never null; nothing is required; what is not named is not

@@ -25,7 +25,6 @@ use inferometer_model::study::{
 };
 use inferometer_report::escape::terminal;
 use inferometer_report::json;
-use inferometer_report::pages::csv;
 use inferometer_report::terminal::requirements;
 use inferometer_report::terminal::set::{SetFiles, render};
 use inferometer_store::{SetDirectory, Stored};
@@ -231,18 +230,13 @@ impl<'a> Begin<'a> {
         let Self { is_virtual, results, .. } = self;
         let is_matrix = plan.study.matrix().is_some();
         announce_seed(results.quiet);
-        if !results.quiet && !is_matrix {
-            plan.notes.iter().for_each(|note| output::talk(&format!("note: {note}")));
-        }
+        let talk = output::talk_unless(results.quiet);
+        plan.notes.iter().filter(|_| !is_matrix).for_each(|note| talk(&format!("note: {note}")));
         let store = store(&results.store)?;
         store.check_writable().map_err(Failure::from_usage)?;
         let ceiling = play::checked_ceiling(&plan.study, &backend)?;
         // Until all servers have answered a signal ends the program at once: nothing is stored yet.
-        backend.probe(&plan.study, &|line| {
-            if !results.quiet {
-                output::talk(&terminal(&line));
-            }
-        })?;
+        backend.probe(&plan.study, &|line| talk(&terminal(&line)))?;
         let session = begin_session(ceiling, results.quiet)?;
         if is_matrix {
             dry_run::announce(plan, &session, is_virtual)?;
@@ -467,8 +461,7 @@ fn write_report(of_set: &SetPage<'_>) -> Option<PathBuf> {
     let folder = of_set.set.path();
     let table = match of_set.manifest.study.question {
         Question::Matrix(_) => {
-            let whole = || csv::of_set(of_set.summary, of_set.points);
-            let table = csv::of_matrix(of_set.summary).unwrap_or_else(whole);
+            let table = report_files::set_csv(of_set.summary, of_set.points);
             report_files::write_file(&folder.join(report_files::MATRIX_CSV), &table)
         }
         Question::Repeat | Question::Sweep(_) | Question::Suite(_) => Ok(()),

@@ -15,13 +15,14 @@ use inferometer_model::study::{
 use inferometer_model::whole::to_u32;
 use inferometer_model::{BaseUrl, Spec, SpecDraft};
 use inferometer_study::play::{known_specs, server_name};
-use schemars::{Schema, json_schema};
+use schemars::Schema;
 
 use super::StudyPlan;
 use crate::arguments::{ExperimentArguments, Grammar, SweepTable, Written};
 use crate::commands::simulate::virtual_spec;
 use crate::draft::{Drafted, draft_sweep};
 use crate::experiment::is_file;
+use crate::experiment::schema::embedded;
 use crate::failure::{Failure, Result};
 
 const RESOLUTION: f64 = 0.05;
@@ -342,13 +343,7 @@ impl Grammar for Find {
     }
 
     fn schema() -> Schema {
-        json_schema!({
-            "type": "string",
-            "examples": [
-                "max rate where ttft.p99<500ms, tpot.p99<50ms",
-                "max concurrency where e2e.p95<2000ms",
-            ],
-        })
+        embedded("find")
     }
 }
 
@@ -429,18 +424,7 @@ impl<const ARE_RATES: bool> Grammar for Levels<ARE_RATES> {
     }
 
     fn schema() -> Schema {
-        if ARE_RATES {
-            return json_schema!({
-                "type": ["number", "string", "array"],
-                "items": { "type": ["number", "string"] },
-                "examples": [[1, 2, "inf"], "1,3,5,7,9,11,inf", "500..1000:50", "1..64*2"],
-            });
-        }
-        json_schema!({
-            "type": ["integer", "string", "array"],
-            "items": { "type": ["integer", "string"] },
-            "examples": [[1, 8, 64], "1,2,4,8,16", "1..256*2", "10..100:10"],
-        })
+        embedded(if ARE_RATES { "rates" } else { "concurrencies" })
     }
 }
 
@@ -501,7 +485,7 @@ impl Grammar for Bound {
     }
 
     fn schema() -> Schema {
-        json_schema!({ "type": ["number", "string"], "exclusiveMinimum": 0, "examples": [2, 64] })
+        embedded("bound")
     }
 }
 

@@ -11,9 +11,9 @@ use inferometer_model::secret::REDACTED;
 use inferometer_model::study::SetManifest;
 use inferometer_store::{SetDirectory, write_atomically};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::failure::{Failure, Result};
+use crate::results::sha256;
 
 /// Keeps that the set was begun here. Where that is not possible, resuming it takes `--trust`.
 pub(super) fn remember(set: &SetDirectory) {
@@ -72,9 +72,7 @@ fn find_effects(value: &Value, effects: &mut BTreeSet<String>) {
 
 /// The file whose presence says that a set was begun here.
 fn record(set: &SetDirectory) -> Option<PathBuf> {
-    let content = set.manifest_bytes().ok()??;
-    let digest = Sha256::digest(&content);
-    let name = digest.iter().fold(String::new(), |name, byte| name + &format!("{byte:02x}"));
+    let name = sha256(&set.manifest_bytes().ok()??);
     let state = state_folder(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"))?;
     Some(state.join("inferometer").join("sets").join(name))
 }

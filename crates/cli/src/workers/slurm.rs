@@ -37,19 +37,15 @@ pub(super) fn script(task: &Task, table: &SlurmTable, folder: &Path) -> Result<S
         shell_word(&word).ok_or_else(|| Failure::usage("the name of the folder has a zero byte"))
     };
     let [program, folder] = [quoted(program.display().to_string())?, quoted(folder)?];
+    let (start_in, apart) = (task.start_in.as_secs().max(1), task.apart_max.as_secs());
     Ok(format!(
-        "#!/bin/bash\n\
-         # Written by `inferometer run --on slurm`: {workers} workers share one load.\n\
-         {options}\n\
-         export WORKERS_START=$(date -u -d '+{start_in} seconds' +%Y-%m-%dT%H:%M:%SZ)\n\
-         # One worker that ends takes no other with it, and none is waited for without an end.\n\
-         exec srun --ntasks={workers} --kill-on-bad-exit=0 --wait={apart} \\\n  \
-         --output={folder}/worker-%t.jsonl --error={folder}/worker-%t.jsonl \\\n  \
-         bash -c 'exec \"$@\" --stripe \"$SLURM_PROCID/{workers}\" --start-at \"$WORKERS_START\"' \\\n  \
-         worker {program} run --no-config --progress json {flags} \\\n  \
-         --experiment {folder}/experiment.toml --output {folder}/runs\n",
-        start_in = task.start_in.as_secs().max(1),
-        apart = task.apart_max.as_secs(),
+        include_str!("slurm.sh"),
+        workers = workers,
+        options = options,
+        start_in = start_in,
+        apart = apart,
+        folder = folder,
+        program = program,
         flags = task.flags,
     ))
 }

@@ -7,17 +7,14 @@ use inferometer_analysis::set::FoundLimit;
 use inferometer_model::spec::Written;
 use inferometer_model::study::Dimension;
 use inferometer_model::{Spec, fmt::whole};
-use inferometer_report::document::{
-    Block, Cell, Columns, Document, Section, plain, terminal as document,
-};
+use inferometer_report::document::{Block, Cell, Columns, plain};
 use inferometer_report::fmt::{NOTHING, number};
 use inferometer_runner::simulation::VirtualEngine;
 use inferometer_study::play::Played;
 use serde_json::{Value, json};
 
-use super::{compose, not_modelled};
+use super::{advice, compose, not_modelled};
 use crate::arguments::{CapacityArguments, PageFormat};
-use crate::commands::style;
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::study::Begin;
@@ -168,11 +165,6 @@ fn page(options: &[Choice], wanted: f64) -> String {
     );
     limits.sort_unstable();
     limits.dedup();
-    let limits = limits.into_iter().map(|it| plain(it.to_owned())).collect();
-    let sections = vec![
-        Section::new("", vec![Block::Table(table), Block::List(words)]),
-        Section::new("Not modelled", vec![Block::List(limits)]),
-    ];
     let title = format!("Replicas for {} requests per second", number(wanted));
-    document::render(&Document::new(title, sections), style())
+    advice(title, vec![Block::Table(table), Block::List(words)], limits.into_iter())
 }

@@ -7,12 +7,14 @@ mod tune;
 
 use inferometer_engine::profile::Profile;
 use inferometer_model::spec::EngineTable;
+use inferometer_report::document::{self, Block, Document, Section, plain};
 
 pub(crate) use capacity::capacity;
 pub(crate) use probe::profile;
 pub(crate) use tune::tune;
 
 use crate::arguments::ExperimentArguments;
+use crate::commands::style;
 use crate::draft::draft_sweep;
 use crate::embedded;
 use crate::failure::Result;
@@ -52,6 +54,14 @@ fn not_modelled(profile: &Profile) -> Vec<&'static str> {
     let any = ["speculative decoding, structured output, adapters and disaggregation"];
     let own = if profile.law.is_some() { learned } else { physical };
     own.into_iter().chain(any).collect()
+}
+
+/// A page of advice, with what it does not take into account.
+fn advice<'a>(title: String, blocks: Vec<Block>, limits: impl Iterator<Item = &'a str>) -> String {
+    let limits = limits.map(|it| plain(it.to_owned())).collect();
+    let sections =
+        vec![Section::new("", blocks), Section::new("Not modelled", vec![Block::List(limits)])];
+    document::terminal::render(&Document::new(title, sections), style())
 }
 
 fn compose(engine: &EngineTable) -> Result<Profile> {

@@ -10,12 +10,11 @@ use inferometer_model::study::Condition;
 use inferometer_report::escape::terminal;
 use inferometer_runner::fit::row_of_run;
 use inferometer_runner::learn::{Learned, Learning};
-use inferometer_store::write_output;
 use inferometer_study::play::{Played, Player};
 
 use super::Subject;
 use crate::arguments::{ExperimentArguments, PageFormat, ProfileArguments, ResultArguments};
-use crate::commands::fit::{page, show_json};
+use crate::commands::fit::{self, show};
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::study::{Begin, StudyPlan, sweep};
@@ -46,24 +45,12 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<ExitCode> {
         return Begin::new(probe.is_virtual, results).run(probe.plan()?);
     }
     let (learned, notes) = probe.learn(results)?;
-    show(&learned, &notes, results)?;
-    write_output(save, learned.fitting.base.to_toml().as_bytes())?;
-    output::talk(&format!("the profile is in {}", save.display()));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The page of a learned profile, with what was noticed.
-fn show(learned: &Learned, notes: &[String], results: &ResultArguments) -> Result<()> {
-    let Learned { fitting, fit, .. } = learned;
-    let verdict = fitting.judge(fit);
-    if results.page.format() == PageFormat::Json {
-        return output::result(&show_json(fitting, fit, &fitting.base, &verdict));
-    }
-    output::result(&page(fitting, fit, &fitting.base, &verdict))?;
-    for note in notes.iter().chain(&learned.notes).filter(|_| !results.quiet) {
-        output::talk(&format!("note: {}", terminal(note)));
-    }
-    Ok(())
+    let Learned { fitting, fit, .. } = &learned;
+    let as_json = results.page.format() == PageFormat::Json;
+    show(fitting, fit, &fitting.base, as_json)?;
+    let talk = output::talk_unless(results.quiet || as_json);
+    notes.iter().chain(&learned.notes).for_each(|note| talk(&format!("note: {}", terminal(note))));
+    fit::save(save, &fitting.base, output::talk)
 }
 
 /// A probe of one server.
@@ -126,12 +113,7 @@ impl Probe<'_> {
         }
         let server = self.known();
         let learning = Learning { runs, server, name: self.name.clone(), source };
-        let talk = |line: &str| {
-            if !results.quiet {
-                output::talk(line);
-            }
-        };
-        Ok((learning.learn(talk)?, notes))
+        Ok((learning.learn(output::talk_unless(results.quiet))?, notes))
     }
 
     /// What is known of the server: of the embedded engine no more than of another one.

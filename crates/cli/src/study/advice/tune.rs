@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use inferometer_analysis::comparison::{Comparison, Judgement, Margins, Side, Terms};
+use inferometer_analysis::comparison::{Comparison, Judgement, Margins, Terms};
 use inferometer_analysis::set::PointResult;
 use inferometer_analysis::{
     LatencyOrigin, Metric, Percentile, Quantity, Statistic, Summary, ThresholdVerdict, metric,
@@ -15,17 +15,17 @@ use inferometer_model::spec::{EngineTable, Written};
 use inferometer_model::study::{Condition, Level};
 use inferometer_model::whole::to_u32;
 use inferometer_report::comparison as comparison_page;
-use inferometer_report::document::{
-    Block, Cell, Columns, Document, Section, plain, terminal as document,
-};
+use inferometer_report::document::{Block, Cell, Columns};
 use inferometer_report::fmt::{self, NOTHING, number};
 use inferometer_study::play::{Played, Player};
 use serde_json::{Value, json};
 
-use super::{Subject, compose, not_modelled};
+use super::{Subject, advice, compose, not_modelled};
 use crate::arguments::{ExperimentArguments, TuneArguments};
+use crate::commands::compare::conditions;
 use crate::commands::style;
 use crate::draft::deploy::DeployTable;
+use crate::experiment::config;
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::study::{Begin, StudyPlan, sweep};
@@ -183,16 +183,12 @@ fn settings(engine: &EngineTable, profile: &Profile, vary: &[String]) -> Result<
             })
         };
         if found.iter().all(is_new) {
-            let name = values.iter().map(|(key, value)| format!("{key}={}", bare(value)));
+            let name = values.iter().map(|(key, value)| format!("{key}={}", config::text(value)));
             let name = name.collect::<Vec<_>>().join(", ");
             found.push(Setting { name, engine: candidate });
         }
     }
     Ok(found)
-}
-
-fn bare(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A setting at a load, as simulated.
@@ -267,13 +263,8 @@ fn page(ranked: &[Ranked<'_>], profile: &Profile) -> String {
         .right("TPOT mean ms", figure(|_| Quantity::new(&metric::TPOT, Some(Statistic::Mean))))
         .right("cost per M output", figure(|_| metric::COST_PER_MILLION_OUTPUT_TOKENS.quantity()));
     let table = columns.table("", "", ranked.iter().take(ROWS_MAX));
-    let limits = not_modelled(profile).into_iter().map(|it| plain(it.to_owned())).collect();
-    let sections = vec![
-        Section::new("", vec![Block::Table(table)]),
-        Section::new("Not modelled", vec![Block::List(limits)]),
-    ];
     let title = format!("Settings of {} ranked in virtual time", profile.name);
-    document::render(&Document::new(title, sections), style())
+    advice(title, vec![Block::Table(table)], not_modelled(profile).into_iter())
 }
 
 /// Measures the present setting and the best others at the load of the best one, in turns and with the
@@ -349,19 +340,8 @@ fn completed(engine: &EngineTable) -> Result<EngineTable> {
 
 #[expect(clippy::similar_names, reason = "a player has played")]
 fn compare(player: &Player<'_>, played: &Played) -> Result<Comparison> {
-    let conditions = played.manifest.study.conditions.iter().zip(0_u32..);
-    let side = |(condition, index): (&Condition, u32)| {
-        let own = played.points.iter().filter(|it| it.point.condition == index);
-        Side {
-            name: condition.name.clone(),
-            source: player.set.id().to_owned(),
-            results: own.map(|it| it.summary.clone()).collect(),
-            rows: Vec::new(),
-            failed: Vec::new(),
-            suite: None,
-        }
-    };
-    let sides: Vec<Side<Summary>> = conditions.map(side).collect();
+    let (manifest, results) = (played.manifest.clone(), played.points.clone());
+    let sides = conditions(player.set.id(), manifest, results, &|_: &str| {})?;
     let has_slos = played.points.iter().any(|it| it.summary.request_slos.is_some());
     let primary = if has_slos { &metric::GOODPUT } else { &metric::OUTPUT_THROUGHPUT };
     let primary = Quantity::named(primary.name, LatencyOrigin::Sent).ok();

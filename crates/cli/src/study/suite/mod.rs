@@ -9,7 +9,6 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +22,6 @@ use inferometer_workload::Inputs;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::StudyPlan;
 use super::dry_run::expected;
@@ -31,8 +29,9 @@ use super::file::{self, BuiltIns, check_one_load, count_tables, refuse_keys, wit
 use super::sweep::{SortedLevels, spec_at_levels};
 use crate::arguments::{ExperimentArguments, Grammar, PageFormat, SuiteArguments};
 use crate::draft::draft_scenario;
-use crate::experiment::{self, Layer, schema};
+use crate::experiment::{self, Layer, config, schema};
 use crate::failure::{Failure, Result};
+use crate::results::sha256;
 
 pub(crate) const SUITES: BuiltIns = BuiltIns {
     kind: "suite",
@@ -417,11 +416,10 @@ fn changes(
         }) {
             continue;
         }
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let removed = removed.unwrap_or_default();
         let value = match removed.as_array() {
-            Some(items) => items.iter().map(text).collect::<Vec<_>>().join(" "),
-            None => text(&removed),
+            Some(items) => items.iter().map(config::text).collect::<Vec<_>>().join(" "),
+            None => config::text(&removed),
         };
         let path = leaf.join(".");
         changes.push(match schema::flag(&path) {
@@ -504,16 +502,13 @@ fn hash(study: &StudySpec, files: &mut Files) -> Result<String> {
         "scenarios": scenarios,
     });
     asked.sort_all_objects();
-    Ok(Sha256::digest(asked.to_string()).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Ok(sha256(asked.to_string().as_bytes()))
 }
 
 /// The contents of files, which replace their paths. Each is read once, however often a suite is
 /// hashed.
 #[derive(Debug, Default)]
-struct Files(BTreeMap<(PathBuf, Option<String>), FileContent>);
+struct Files(BTreeMap<(PathBuf, String), FileContent>);
 
 /// The kind of a file, named or found, and its SHA-256.
 type FileContent = (String, String);
@@ -528,16 +523,10 @@ impl Files {
     ) -> Result<()> {
         let whole = source.clone();
         let (path, kind) = match source {
-            Source::Dataset(data) => {
-                (&mut data.path, data.kind.take().map(|kind| json!(kind).to_string()))
-            }
-            Source::Trace(trace) => {
-                (&mut trace.path, trace.kind.take().map(|kind| json!(kind).to_string()))
-            }
-            Source::Sessions(recorded) => {
-                (&mut recorded.path, recorded.kind.take().map(|kind| json!(kind).to_string()))
-            }
-            Source::Saved { path, .. } => (path, None),
+            Source::Dataset(data) => (&mut data.path, json!(data.kind.take())),
+            Source::Trace(trace) => (&mut trace.path, json!(trace.kind.take())),
+            Source::Sessions(recorded) => (&mut recorded.path, json!(recorded.kind.take())),
+            Source::Saved { path, .. } => (path, Value::Null),
             Source::Mix(parts) => {
                 return parts
                     .iter_mut()
@@ -549,7 +538,7 @@ impl Files {
             | Source::Agents(_)
             | Source::Conversations(_) => return Ok(()),
         };
-        let key = (std::mem::take(path), kind);
+        let key = (std::mem::take(path), kind.to_string());
         let found = if let Some(found) = self.0.get(&key) {
             found.clone()
         } else {
