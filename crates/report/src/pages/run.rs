@@ -407,7 +407,7 @@ fn numbers(summary: &Summary, detail: Detail) -> Table {
 }
 
 fn metric_name(metric: &Metric) -> Cell {
-    Cell::text(metric.title).detailed(metric.definition.to_owned())
+    Cell::text(metric.title).detailed(metric.definition().to_owned())
 }
 
 /// The steady state beside the whole run, or the reason why there is none.
