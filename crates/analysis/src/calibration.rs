@@ -366,10 +366,8 @@ pub struct FidelityRow {
     /// than a gap writes several tokens at once, which is easy to measure.
     pub engine_late_ms_p99: Option<f64>,
     /// CPU time of the client, over all of its threads, for each token of all streams.
-    #[serde(default)]
     pub cpu_us_per_token: Option<f64>,
     /// The connections, which were opened before the first request.
-    #[serde(default)]
     pub dialling: Option<DiallingFigures>,
 }
 

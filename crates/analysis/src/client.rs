@@ -26,7 +26,6 @@ pub struct ClientHealth {
     /// CPU seconds of this process per second of the run; null where the system does not report them.
     pub cores_used: Option<f64>,
     /// Share of its busiest second that the busiest driver spent computing; null where it was not measured.
-    #[serde(default)]
     pub driver_busy: Option<f64>,
     /// Share of the machine's CPU time that its host gave to others; null likewise.
     pub cpu_stolen: Option<f64>,
@@ -36,7 +35,6 @@ pub struct ClientHealth {
     /// Share of the requests with a connection that found it open; null when none had one.
     pub connections_reused: Option<f64>,
     /// Connections that were opened before the first request; null where each request opened its own.
-    #[serde(default)]
     pub dialling: Option<DiallingFigures>,
     /// How far the times of different workers may be apart; null on one client, and where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

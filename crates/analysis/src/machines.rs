@@ -39,7 +39,6 @@ pub struct GpuFigures {
     #[serde(default)]
     pub missed: u64,
     /// Null where it is not known which GPUs are the server's: all that are in use are counted.
-    #[serde(default)]
     pub servers_by: Option<ServersBy>,
     pub took_ms_max: Option<f64>,
     /// In the order of their numbers.

@@ -31,7 +31,6 @@ pub struct ServerSide {
     pub waiting: Option<GaugeFigures>,
     pub swapped: Option<GaugeFigures>,
     /// Usage of the part of the cache in the host's memory, from 0 to 1.
-    #[serde(default)]
     pub cpu_kv_usage: Option<GaugeFigures>,
     /// Shares from 0 to 1.
     pub kv_usage: Option<GaugeFigures>,

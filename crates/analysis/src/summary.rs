@@ -91,7 +91,6 @@ pub struct Summary {
     #[serde(default)]
     pub system: SystemFacts,
     /// What the server's metrics report; null without them.
-    #[serde(default)]
     pub server: Option<ServerSide>,
     /// Why there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

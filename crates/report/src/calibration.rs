@@ -124,8 +124,7 @@ fn fidelity(rows: &[FidelityRow]) -> Table {
         move |row: &&FidelityRow| {
             let value = row.error.as_ref().map(get);
             let doubtful = value.is_some() && !row.is_sound();
-            let reason = doubtful.then(|| UNSOUND.to_owned());
-            Cell { doubtful, reason, ..Cell::text(small(value)) }
+            Cell::text(small(value)).doubted(doubtful.then(|| UNSOUND.to_owned()))
         }
     };
     let table =

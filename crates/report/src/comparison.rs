@@ -83,13 +83,10 @@ fn outcome_cards(comparison: &Comparison) -> Vec<Card> {
         let interval = outcome.change.map(interval_words);
         let interval = interval.map(|it| format!("; {confidence}: {it}")).unwrap_or_default();
         let within = outcome.basis == Basis::WithinRun;
-        (value != NOTHING).then(|| Card {
-            label: format!("{} against {base}", outcome.side),
-            value,
-            unit: String::new(),
-            detail: format!("{}{levels}{interval}", title(&comparison.primary)),
-            doubt: within.then(|| "the variation between runs is not known".to_owned()),
-        })
+        let label = format!("{} against {base}", outcome.side);
+        let detail = format!("{}{levels}{interval}", title(&comparison.primary));
+        let doubt = within.then(|| "the variation between runs is not known".to_owned());
+        (value != NOTHING).then(|| self::card(&label, value, "", detail, doubt))
     };
     comparison.outcomes.iter().filter_map(card).collect()
 }
@@ -362,8 +359,7 @@ fn quantity_table(rows: Vec<Row<'_>>, marks_primary: bool, base: &str, other: &s
         let doubtful = side.mean.is_some() && !side.certified;
         let text = if is_share(&found.quantity) { percent(side.mean) } else { number(side.mean) };
         let reason = "too few independent samples in a run to certify this percentile";
-        let reason = doubtful.then(|| reason.to_owned());
-        Cell { doubtful, reason, ..Cell::text(text) }
+        Cell::text(text).doubted(doubtful.then(|| reason.to_owned()))
     };
     let known = |found: &QuantityComparison, text: String| {
         let reason = found.reason.clone().filter(|_| text == NOTHING);

@@ -376,6 +376,12 @@ impl Cell {
         Self { detail: detail.into(), ..self }
     }
 
+    /// Marks it as not reliable where there is a reason, which is printed below the table.
+    #[must_use]
+    pub fn doubted(self, reason: Option<String>) -> Self {
+        Self { doubtful: reason.is_some(), reason, ..self }
+    }
+
     /// The note below the table: why it is doubtful, or why there is no value.
     fn footnote(&self) -> Option<&str> {
         let needs_reason = self.doubtful || self.text == crate::fmt::NOTHING;

@@ -32,7 +32,8 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
             sections
         }
         Topic::Several { metrics, terms } => {
-            let metrics = metrics.iter().map(|metric| (metric.name, metric.definition.to_owned()));
+            let metrics =
+                metrics.iter().map(|metric| (metric.name, metric.definition().to_owned()));
             let terms = terms.iter().map(|term| (term.name, first_sentence(term.meaning)));
             let title = format!("{asked}  ·  several metrics and terms");
             let more = "inferometer explain NAME has the formula of each.";
@@ -53,7 +54,7 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
 pub fn list(style: Style) -> String {
     let metrics = |title: &str, shape: Shape| {
         let rows = METRICS.iter().filter(|metric| metric.shape() == shape);
-        let rows = rows.map(|metric| (metric.name, metric.definition.to_owned()));
+        let rows = rows.map(|metric| (metric.name, metric.definition().to_owned()));
         Section::new(title, vec![Block::facts(rows)])
     };
     let terms = TERMS.iter().filter(|term| Metric::named(term.name).is_none());
@@ -97,7 +98,7 @@ fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section
         ("in JSON", format!("metrics.{}", metric.key())),
     ]);
     let title = format!("{}  ·  {}{suffix}", metric.title, metric.name);
-    let blocks = vec![Block::paragraph(metric.definition), Block::facts(rows)];
+    let blocks = vec![Block::paragraph(metric.definition()), Block::facts(rows)];
     let mut sections = vec![Section::new(title, blocks)];
     let elsewhere = metric.elsewhere();
     if !elsewhere.is_empty() {
@@ -167,7 +168,7 @@ fn metric_document(metric: &Metric, statistic: Option<Statistic>) -> Value {
         "name": metric.name,
         "key": metric.key(),
         "title": metric.title,
-        "definition": metric.definition,
+        "definition": metric.definition(),
         "formula": metric.formula(),
         "unit": metric.unit.name(),
         "better": metric.better.to_string(),

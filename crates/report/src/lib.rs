@@ -16,7 +16,6 @@ pub mod markdown;
 pub mod narrative;
 pub mod outline;
 pub mod pages;
-pub mod reference;
 mod requirements;
 pub mod terminal;
 

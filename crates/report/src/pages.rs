@@ -48,8 +48,8 @@ pub(crate) mod prelude {
     };
 
     pub(crate) use super::cells::{
-        self, UNCERTIFIED, brief_cell, count_cell, known, missing, number_cell, quantity_cell,
-        quantity_columns, uncertified,
+        self, UNCERTIFIED, brief_cell, card, count_cell, details, known, missing, number_cell,
+        quantity_cell, quantity_columns, uncertified,
     };
     pub(crate) use super::frame::{self, About, section};
     pub(crate) use super::rows::{self, Row, Series};

@@ -233,7 +233,6 @@ pub struct PermutationTest {
     pub holm: Option<f64>,
     /// The same by Benjamini and Hochberg's rule, which lets more through: of those below 0.05 about
     /// one in twenty is chance.
-    #[serde(default)]
     pub false_discovery: Option<f64>,
 }
 

@@ -12,7 +12,6 @@ pub(super) const LATENCY: Metric = Metric {
     name: "",
     key: "",
     title: "",
-    definition: "",
     unit: Unit::Milliseconds,
     better: Better::Lower,
     headline: Headline::Never,
@@ -67,7 +66,6 @@ const NO_GAPS: Missing = Missing("no ok answer came in more than one arrival");
 
 /// TTFT.
 pub static TTFT: Metric = Metric {
-    definition: "time to first token: first output event − sent",
     headline: Headline::ClosedLoop,
     source: measured(IN_GROUPS, |request, ruler| ruler.ms(request.sent, request.first_streamed()?)),
     ..latency_named("ttft", "ttft_ms", "TTFT")
@@ -75,7 +73,6 @@ pub static TTFT: Metric = Metric {
 
 /// TTFT from schedule.
 pub static TTFT_SCHEDULE: Metric = Metric {
-    definition: "first output event − intended: waiting in the client counts",
     headline: Headline::OpenLoop,
     source: measured(IN_STREAMS, |request, ruler| {
         ruler.ms(request.record.intended, request.first_streamed()?)
@@ -85,7 +82,6 @@ pub static TTFT_SCHEDULE: Metric = Metric {
 
 /// TTFC.
 pub static TTFC: Metric = Metric {
-    definition: "time to first content: first event with answer text − sent",
     source: measured(
         Latency {
             absent: Missing("no ok answer carried content"),
@@ -102,7 +98,6 @@ pub static TTFC: Metric = Metric {
 
 /// TTST.
 pub static TTST: Metric = Metric {
-    definition: "time to second token: second arrival − first arrival",
     source: measured(
         Latency { absent: NO_GAPS, in_steady_window: false, ..IN_STREAMS },
         |request, ruler| {
@@ -115,7 +110,6 @@ pub static TTST: Metric = Metric {
 
 /// ICL.
 pub static ICL: Metric = Metric {
-    definition: "inter-chunk latency: gaps between consecutive arrivals, pooled over requests",
     interval: OF_GAPS,
     source: pooled(Visible::InStreams, NO_GAPS),
     ..latency_named("icl", "icl_ms", "ICL")
@@ -123,7 +117,6 @@ pub static ICL: Metric = Metric {
 
 /// ITL.
 pub static ITL: Metric = Metric {
-    definition: "inter-token latency: the same gaps per token, k of gap/k for an arrival of k",
     headline: Headline::Always,
     interval: OF_GAPS,
     source: pooled(Visible::InStreams, NO_GAPS),
@@ -132,7 +125,6 @@ pub static ITL: Metric = Metric {
 
 /// TPOT.
 pub static TPOT: Metric = Metric {
-    definition: "time per output token: (last arrival − first) / tokens after the first arrival",
     headline: Headline::Always,
     source: measured(
         Latency {
@@ -154,7 +146,6 @@ pub static TPOT: Metric = Metric {
 
 /// E2E.
 pub static E2E: Metric = Metric {
-    definition: "end to end: last output event − sent",
     headline: Headline::ClosedLoop,
     source: measured(Latency { visible: Visible::OnAnswers, ..IN_GROUPS }, |request, ruler| {
         ruler.ms(request.sent, request.last()?)
@@ -164,7 +155,6 @@ pub static E2E: Metric = Metric {
 
 /// E2E from schedule.
 pub static E2E_SCHEDULE: Metric = Metric {
-    definition: "last output event − intended: waiting in the client counts",
     headline: Headline::OpenLoop,
     source: measured(ON_ANSWERS, |request, ruler| {
         ruler.ms(request.record.intended, request.last()?)
@@ -174,7 +164,6 @@ pub static E2E_SCHEDULE: Metric = Metric {
 
 /// Client queue.
 pub static CLIENT_QUEUE: Metric = Metric {
-    definition: "admitted − intended: waiting for a slot of the concurrency cap",
     source: measured(ON_REQUESTS, |request, ruler| {
         ruler.ms(request.record.intended, request.record.admitted)
     }),
@@ -183,7 +172,6 @@ pub static CLIENT_QUEUE: Metric = Metric {
 
 /// Send lag.
 pub static SEND_LAG: Metric = Metric {
-    definition: "sent − admitted: the client's own delay, connecting included",
     source: measured(ON_REQUESTS, |request, ruler| ruler.ms(request.record.admitted, request.sent)),
     ..latency_named("send_lag", "send_lag_ms", "Send lag")
 };
@@ -203,28 +191,24 @@ fn reported(request: &Request<'_>, time: fn(&ServerReport) -> Option<Duration>) 
 
 /// Queue (server).
 pub static SERVER_QUEUE: Metric = Metric {
-    definition: "time in the server's queue, as the server reports it of each request",
     source: measured(REPORTED, |request, _| reported(request, |report| report.queue)),
     ..reported_named("server_queue", "server_queue_ms", "Queue (server)")
 };
 
 /// Prefill (server).
 pub static SERVER_PREFILL: Metric = Metric {
-    definition: "from the end of the server's queue to the first token, as the server reports it",
     source: measured(REPORTED, |request, _| reported(request, |report| report.prefill)),
     ..reported_named("server_prefill", "server_prefill_ms", "Prefill (server)")
 };
 
 /// Decode (server).
 pub static SERVER_DECODE: Metric = Metric {
-    definition: "from the first token to the last, as the server reports it",
     source: measured(REPORTED, |request, _| reported(request, |report| report.decode)),
     ..reported_named("server_decode", "server_decode_ms", "Decode (server)")
 };
 
 /// TTFT outside queue and prefill.
 pub static TTFT_OVERHEAD: Metric = Metric {
-    definition: "TTFT − the server's queue − its prefill: network, HTTP, tokenizing",
     source: measured(Latency { visible: Visible::InStreams, ..REPORTED }, |request, ruler| {
         let inside =
             reported(request, |report| report.queue)? + reported(request, |report| report.prefill)?;
@@ -240,7 +224,6 @@ const CLOCKS_APART_MS: f64 = 2.0;
 
 /// Client lag.
 pub static CLIENT_LAG: Metric = Metric {
-    definition: "how long bytes lay in the kernel: read returned − kernel receive stamp, per read",
     interval: OF_GAPS,
     source: pooled(Visible::OnRequests, Missing("no read carries a kernel stamp")),
     ..latency_named("client_lag", "client_lag_ms", "Client lag")
@@ -248,7 +231,6 @@ pub static CLIENT_LAG: Metric = Metric {
 
 /// Arrival width.
 pub static ARRIVAL_WIDTH: Metric = Metric {
-    definition: "how far back the events of a coalesced arrival may really lie",
     interval: OF_GAPS,
     source: pooled(Visible::OnAnswers, Missing("no read brought more than one output event")),
     ..latency_named("arrival_width", "arrival_width_ms", "Arrival width")

@@ -5,7 +5,7 @@
 //!
 //! To add a metric:
 //! 1. write its static in `latency.rs` or `rate.rs`, and add it to [`METRICS`] where pages
-//!    should show it; its formula and the definitions of other tools are in `metrics.md`;
+//!    should show it; its definition, its formula and those of other tools are in `metrics.md`;
 //! 2. give it a test with a hand-made record, its null case included;
 //! 3. look at the snapshot of the summary, and generate the documents.
 
@@ -103,8 +103,6 @@ pub struct Metric {
     key: &'static str,
     /// What a page calls it.
     pub title: &'static str,
-    /// One sentence fragment that says what is measured.
-    pub definition: &'static str,
     pub unit: Unit,
     pub better: Better,
     pub headline: Headline,
@@ -204,9 +202,15 @@ impl Metric {
         if self.latency().is_some() { Shape::Distribution } else { Shape::Scalar }
     }
 
+    /// One sentence fragment that says what is measured.
+    pub fn definition(&self) -> &'static str {
+        self.described().find_map(|line| line.strip_prefix("Definition: ")).unwrap_or_default()
+    }
+
     /// The definition in full; the short one where `metrics.md` has none.
     pub fn formula(&self) -> &'static str {
-        self.described().find_map(|line| line.strip_prefix("Formula: ")).unwrap_or(self.definition)
+        let definition = self.definition();
+        self.described().find_map(|line| line.strip_prefix("Formula: ")).unwrap_or(definition)
     }
 
     pub fn null_when(&self) -> &'static str {
@@ -422,8 +426,8 @@ mod tests {
         let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
         assert_eq!(names.len(), METRICS.len());
         for metric in METRICS {
-            assert!(!metric.title.is_empty() && !metric.definition.is_empty(), "{}", metric.name);
-            assert!(!metric.definition.ends_with('.'), "{}: a fragment", metric.name);
+            assert!(!metric.title.is_empty() && !metric.definition().is_empty(), "{}", metric.name);
+            assert!(!metric.definition().ends_with('.'), "{}: a fragment", metric.name);
             assert_eq!(Metric::named(metric.name), Some(*metric));
         }
         assert_eq!(Metric::named("none"), None);

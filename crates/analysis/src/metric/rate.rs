@@ -45,7 +45,6 @@ const OF_EXTREME: &str = "none within a run: nothing bounds the largest of its v
 
 /// Request throughput.
 pub static REQUEST_THROUGHPUT: Metric = Metric {
-    definition: "ok requests / window",
     unit: Unit::RequestsPerSecond,
     headline: Headline::Always,
     source: Source::Scalar(|m| m.per_second(m.ok as f64), |m| m.intervals.requests),
@@ -54,14 +53,12 @@ pub static REQUEST_THROUGHPUT: Metric = Metric {
 
 /// Input throughput.
 pub static INPUT_THROUGHPUT: Metric = Metric {
-    definition: "input tokens of ok requests / window",
     source: Source::Scalar(|m| m.per_second(m.tokens.input_total as f64), |m| m.intervals.input),
     ..rate_named("input_throughput", "Input throughput")
 };
 
 /// Output throughput.
 pub static OUTPUT_THROUGHPUT: Metric = Metric {
-    definition: "output tokens of ok requests / window",
     headline: Headline::Always,
     source: Source::Scalar(Measured::output_throughput, |m| m.intervals.output),
     ..rate_named("output_throughput", "Output throughput")
@@ -69,7 +66,6 @@ pub static OUTPUT_THROUGHPUT: Metric = Metric {
 
 /// Total throughput.
 pub static TOTAL_THROUGHPUT: Metric = Metric {
-    definition: "input and output tokens of ok requests / window",
     headline: Headline::Always,
     source: Source::Scalar(
         |m| {
@@ -83,7 +79,6 @@ pub static TOTAL_THROUGHPUT: Metric = Metric {
 
 /// Per-user throughput.
 pub static PER_USER_THROUGHPUT: Metric = Metric {
-    definition: "output throughput / concurrency of the closed loop",
     headline: Headline::ClosedLoop,
     source: Source::Scalar(
         |m| {
@@ -102,7 +97,6 @@ pub static PER_USER_THROUGHPUT: Metric = Metric {
 
 /// Peak output throughput.
 pub static PEAK_OUTPUT_THROUGHPUT: Metric = Metric {
-    definition: "the most output tokens of ok requests in any sliding second",
     interval: OF_EXTREME,
     source: plain(|m| {
         m.generated()?;
@@ -120,7 +114,6 @@ pub static PEAK_OUTPUT_THROUGHPUT: Metric = Metric {
 
 /// Mean concurrency.
 pub static CONCURRENCY_MEAN: Metric = Metric {
-    definition: "requests in flight, averaged over the window",
     unit: Unit::Requests,
     better: Better::Neither,
     headline: Headline::OpenLoop,
@@ -135,7 +128,6 @@ pub static CONCURRENCY_MEAN: Metric = Metric {
 
 /// Peak concurrency.
 pub static CONCURRENCY_PEAK: Metric = Metric {
-    definition: "the most requests in flight at once",
     unit: Unit::Requests,
     better: Better::Neither,
     headline: Headline::OpenLoop,
@@ -146,7 +138,6 @@ pub static CONCURRENCY_PEAK: Metric = Metric {
 
 /// Error rate.
 pub static ERROR_RATE: Metric = Metric {
-    definition: "share of attempted requests that did not end ok",
     unit: Unit::Share,
     better: Better::Lower,
     headline: Headline::Always,
@@ -163,7 +154,6 @@ pub static ERROR_RATE: Metric = Metric {
 
 /// Goodput.
 pub static GOODPUT: Metric = Metric {
-    definition: "requests that met every SLO on each request / window",
     unit: Unit::RequestsPerSecond,
     headline: Headline::Always,
     source: Source::Scalar(|m| m.per_second(m.kept_slos()?.met as f64), |m| m.intervals.good),
@@ -172,7 +162,6 @@ pub static GOODPUT: Metric = Metric {
 
 /// Attainment.
 pub static ATTAINMENT: Metric = Metric {
-    definition: "their share of all scheduled requests, turns that the run's end cut off left out",
     unit: Unit::Share,
     headline: Headline::Always,
     interval: OF_SHARE,
@@ -188,8 +177,6 @@ pub static ATTAINMENT: Metric = Metric {
 
 /// Fluidity index.
 pub static FLUIDITY: Metric = Metric {
-    definition: "share of all tokens due that met their deadline (the SLO on ttft, then on tpot for \
-               each), time saved carried over",
     unit: Unit::Share,
     interval: OF_SHARE,
     source: Source::Scalar(
@@ -204,7 +191,6 @@ pub static FLUIDITY: Metric = Metric {
 
 /// Prefill speed (PP).
 pub static PP: Metric = Metric {
-    definition: "prefill speed: mean input tokens / mean TTFT",
     interval: OF_RATIO,
     source: Source::Scalar(
         |m| {
@@ -220,7 +206,6 @@ pub static PP: Metric = Metric {
 
 /// Decode speed (TG).
 pub static TG: Metric = Metric {
-    definition: "decode speed of one stream: 1 / mean TPOT",
     interval: OF_RATIO,
     source: Source::Scalar(
         |m| {
@@ -235,21 +220,18 @@ pub static TG: Metric = Metric {
 
 /// Prompt TPS (server).
 pub static SERVER_PROMPT_THROUGHPUT: Metric = Metric {
-    definition: "prompt tokens by the server's counter / time between its first and last scrape",
     source: plain(|m| m.server_rate(|server| server.prompt_tokens)),
     ..telemetry_named("server_prompt_throughput", "Prompt TPS (server)")
 };
 
 /// Generation TPS (server).
 pub static SERVER_GENERATION_THROUGHPUT: Metric = Metric {
-    definition: "generated tokens by the server's counter / the same time",
     source: plain(|m| m.server_rate(|server| server.generation_tokens)),
     ..telemetry_named("server_generation_throughput", "Generation TPS (server)")
 };
 
 /// Reasoning tokens.
 pub static REASONING_TOKENS: Metric = Metric {
-    definition: "reasoning tokens by the server's count / ok requests that report them",
     unit: Unit::TokensPerRequest,
     better: Better::Neither,
     source: plain(|m| {
@@ -261,7 +243,6 @@ pub static REASONING_TOKENS: Metric = Metric {
 
 /// Reasoning share.
 pub static REASONING_SHARE: Metric = Metric {
-    definition: "reasoning tokens / all output tokens of the requests that report them",
     unit: Unit::Share,
     better: Better::Neither,
     source: plain(|m| {
@@ -276,7 +257,6 @@ pub static REASONING_SHARE: Metric = Metric {
 
 /// Acceptance length.
 pub static ACCEPTANCE_LENGTH: Metric = Metric {
-    definition: "speculative decoding: 1 + accepted draft tokens / verification steps",
     unit: Unit::TokensPerStep,
     source: plain(|m| speculation(m, SpeculationFigures::acceptance_length)),
     ..telemetry_named("acceptance_length", "Acceptance length")
@@ -284,7 +264,6 @@ pub static ACCEPTANCE_LENGTH: Metric = Metric {
 
 /// Acceptance rate.
 pub static ACCEPTANCE_RATE: Metric = Metric {
-    definition: "speculative decoding: accepted draft tokens / draft tokens",
     unit: Unit::Share,
     source: plain(|m| speculation(m, SpeculationFigures::acceptance_rate)),
     ..telemetry_named("acceptance_rate", "Acceptance rate")
@@ -311,7 +290,6 @@ fn speculation(
 
 /// GPU power.
 pub static GPU_POWER: Metric = Metric {
-    definition: "energy of the server's GPUs / window, all that were in use together",
     unit: Unit::Watts,
     better: Better::Neither,
     source: plain(|m| Ok(m.energy_j? / m.extremes.duration_s().ok_or(NO_TIME)?)),
@@ -320,7 +298,6 @@ pub static GPU_POWER: Metric = Metric {
 
 /// Energy per output token.
 pub static ENERGY_PER_OUTPUT_TOKEN: Metric = Metric {
-    definition: "energy of the server's GPUs over the window / output tokens of ok requests",
     unit: Unit::JoulesPerToken,
     better: Better::Lower,
     source: plain(|m| Ok(m.energy_j? / m.output_tokens()?)),
@@ -329,7 +306,6 @@ pub static ENERGY_PER_OUTPUT_TOKEN: Metric = Metric {
 
 /// Output tokens per joule.
 pub static OUTPUT_TOKENS_PER_JOULE: Metric = Metric {
-    definition: "the inverse: output tokens of ok requests / energy of the server's GPUs",
     unit: Unit::TokensPerJoule,
     source: plain(|m| Ok(m.output_tokens()? / m.energy_j?)),
     ..telemetry_named("output_tokens_per_joule", "Output tokens per joule")
@@ -337,7 +313,6 @@ pub static OUTPUT_TOKENS_PER_JOULE: Metric = Metric {
 
 /// Cost per million output tokens.
 pub static COST_PER_MILLION_OUTPUT_TOKENS: Metric = Metric {
-    definition: "price of the server's time / output throughput, for a million tokens",
     unit: Unit::PerMillionTokens,
     better: Better::Lower,
     interval: OF_COST,
@@ -350,7 +325,6 @@ pub static COST_PER_MILLION_OUTPUT_TOKENS: Metric = Metric {
 
 /// Cost per million tokens, read and written.
 pub static COST_PER_MILLION_TOKENS: Metric = Metric {
-    definition: "price of the server's time / total throughput, for a million tokens",
     unit: Unit::PerMillionTokens,
     better: Better::Lower,
     interval: OF_COST,

@@ -18,13 +18,11 @@ pub struct Distribution {
     pub p90: Option<f64>,
     pub p95: Option<f64>,
     pub p99: Option<f64>,
-    #[serde(default)]
     pub p999: Option<f64>,
     pub min: Option<f64>,
     pub max: Option<f64>,
     pub n: u64,
     /// Independent values that would tell as much about the mean; null when it is not known.
-    #[serde(default)]
     pub effective_n: Option<f64>,
     /// Where the true values lie, judged from this run alone.
     #[serde(default)]
@@ -55,7 +53,6 @@ pub struct Intervals {
 pub struct Scalar {
     pub value: Option<f64>,
     /// Where the true value lies, judged from this run alone; null where it is not known.
-    #[serde(default)]
     pub interval: Option<Interval>,
     pub unit: String,
     /// Why there is nothing.

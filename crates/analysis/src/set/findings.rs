@@ -108,7 +108,6 @@ pub struct Saturation {
     #[serde(default)]
     pub missed_piling_up: bool,
     /// A higher rate that was served all the same: the levels contradict each other.
-    #[serde(default)]
     pub served_above: Option<f64>,
 }
 

@@ -34,7 +34,6 @@ pub struct LevelSummary {
     /// Whether a time limit ended a run that counts before its requests had ended.
     pub cut: Option<Cut>,
     /// The concurrency that a closed loop without think time reached.
-    #[serde(default)]
     pub reached: Option<Reached>,
     /// Runs that did not complete.
     pub partial: u32,

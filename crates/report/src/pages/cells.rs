@@ -61,12 +61,14 @@ pub(crate) fn across_cell(
     let known = Some(uncertainty(across)).filter(|words| is_known && !words.is_empty());
     let values = values.map(|values| counted(values, "value"));
     let parts: Vec<String> = [known, values, uncertain].into_iter().flatten().collect();
-    Cell {
-        detail: Some(parts.join("; ")),
-        doubtful: !across.certified,
-        reason: (!across.certified).then(|| UNCERTIFIED.to_owned()),
-        ..Cell::number(number(mean), mean)
-    }
+    let cell = Cell::number(number(mean), mean).detailed(parts.join("; "));
+    cell.doubted((!across.certified).then(|| UNCERTIFIED.to_owned()))
+}
+
+/// What a tooltip says, part after part; `None` where there is none.
+pub(crate) fn details(parts: impl IntoIterator<Item = String>) -> Option<String> {
+    let parts: Vec<String> = parts.into_iter().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 pub(crate) fn missing(reason: &str) -> Cell {
@@ -87,7 +89,13 @@ pub(crate) fn known(text: Option<&str>, reason: &str) -> Cell {
     text.map_or_else(|| missing(reason), Cell::text)
 }
 
-fn card(label: &str, value: String, unit: &str, detail: String, doubt: Option<String>) -> Card {
+pub(crate) fn card(
+    label: &str,
+    value: String,
+    unit: &str,
+    detail: String,
+    doubt: Option<String>,
+) -> Card {
     Card { label: label.to_owned(), value, unit: unit.to_owned(), detail, doubt }
 }
 

@@ -123,24 +123,7 @@ pub(super) fn cost(series: &[Series<'_>]) -> Option<Chart> {
 
 /// Cost of a million output tokens against the speed that each user gets.
 pub(super) fn cost_against_speed(series: &[Series<'_>]) -> Option<Chart> {
-    let point = |one: &Series<'_>, row: &Row<'_>| {
-        let reservation = row.reservation();
-        let speed = row.quantity(&metric::PER_USER_THROUGHPUT);
-        let cost = row.quantity(&metric::COST_PER_MILLION_OUTPUT_TOKENS);
-        Some(ParetoPoint {
-            series: one.name.clone(),
-            label: row.level.map_or_else(|| row.name.clone(), |level| level_name(level.level)),
-            x: speed.mean?,
-            y: cost.mean?,
-            x_interval: pair(speed.confidence_interval()),
-            y_interval: pair(cost.confidence_interval()),
-            on_frontier: false,
-            hollow: reservation.is_some(),
-            note: reservation,
-        })
-    };
-    let points = series.iter().flat_map(|one| one.rows.iter().filter_map(|row| point(one, row)));
-    let mut points: Vec<ParetoPoint> = points.collect();
+    let mut points = against_speed(series, &metric::COST_PER_MILLION_OUTPUT_TOKENS, 1.0);
     if points.len() < 2 {
         return None;
     }
@@ -234,8 +217,7 @@ fn lines(series: &[Series<'_>], wanted: &[Wanted<'_>]) -> Option<Lines> {
             let reservation = row.reservation();
             let hollow = reservation.is_some();
             let uncertain = (!across.certified).then(|| UNCERTIFIED.to_owned());
-            let notes: Vec<String> = reservation.into_iter().chain(uncertain).collect();
-            let note = (!notes.is_empty()).then(|| notes.join("; "));
+            let note = details(reservation.into_iter().chain(uncertain));
             let interval = pair(across.confidence_interval());
             Some(LinePoint { x: row.place()?, y: across.mean?, interval, hollow, note })
         };
@@ -351,29 +333,32 @@ fn growth(
     Some(text)
 }
 
-/// Throughput of all users against that of each user. `None` with fewer than two points.
-pub(super) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
-    let gpus = common_gpus(series);
-    let share = f64::from(gpus.unwrap_or(1));
-    let point = |series: &Series<'_>, row: &Row<'_>| {
+/// Another metric, of a part of all GPUs, against the speed of each user.
+fn against_speed(series: &[Series<'_>], y: &'static Metric, parts: f64) -> Vec<ParetoPoint> {
+    let point = |one: &Series<'_>, row: &Row<'_>| {
         let reservation = row.reservation();
-        let speed = row.quantity(&metric::PER_USER_THROUGHPUT);
-        let total = row.quantity(&metric::OUTPUT_THROUGHPUT);
+        let (speed, other) = (row.quantity(&metric::PER_USER_THROUGHPUT), row.quantity(y));
+        let part = |(low, high): (f64, f64)| (low / parts, high / parts);
         Some(ParetoPoint {
-            series: series.name.clone(),
+            series: one.name.clone(),
             label: row.level.map_or_else(|| row.name.clone(), |level| level_name(level.level)),
             x: speed.mean?,
-            y: total.mean? / share,
+            y: other.mean? / parts,
             x_interval: pair(speed.confidence_interval()),
-            y_interval: pair(total.confidence_interval())
-                .map(|(low, high)| (low / share, high / share)),
+            y_interval: pair(other.confidence_interval()).map(part),
             on_frontier: false,
             hollow: reservation.is_some(),
             note: reservation,
         })
     };
-    let mut points: Vec<ParetoPoint> =
-        series.iter().flat_map(|one| one.rows.iter().filter_map(|row| point(one, row))).collect();
+    series.iter().flat_map(|one| one.rows.iter().filter_map(|row| point(one, row))).collect()
+}
+
+/// Throughput of all users against that of each user. `None` with fewer than two points.
+pub(super) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
+    let gpus = common_gpus(series);
+    let parts = f64::from(gpus.unwrap_or(1));
+    let mut points = against_speed(series, &metric::OUTPUT_THROUGHPUT, parts);
     if points.len() < 2 {
         return None;
     }

@@ -88,20 +88,20 @@ pub(crate) fn model_error<'a>(engines: impl Iterator<Item = &'a Simulated>) -> S
 
 /// The same of one engine, figure by figure.
 pub(crate) fn model_errors(engine: &Simulated) -> String {
-    let Some(ModelError { output_throughput, ttft, tpot }) = engine.model_error else {
+    let named = |of: ModelError, separator: &str| {
+        let ModelError { output_throughput, ttft, tpot } = of;
+        let figures = [("output throughput", output_throughput), ("TTFT", ttft), ("TPOT", tpot)];
+        let known = figures.into_iter().filter_map(|(name, of)| Some((name, percent(of?))));
+        known.map(|(name, of)| format!("{name}{separator}{of}")).collect::<Vec<_>>().join(", ")
+    };
+    let Some(errors) = engine.model_error else {
         return "Its model error is not known.".to_owned();
     };
-    let figures = [("output throughput", output_throughput), ("TTFT", ttft), ("TPOT", tpot)];
-    let known = figures.into_iter().filter_map(|(name, error)| Some((name, error?)));
-    let known: Vec<String> =
-        known.map(|(name, error)| format!("{name} up to {}", percent(error))).collect();
-    let errors = format!("Model error in rows that its fit had not seen: {}.", known.join(", "));
+    let errors = named(errors, " up to ");
+    let errors = format!("Model error in rows that its fit had not seen: {errors}.");
     let Some(prediction) = engine.prediction else { return errors };
-    let ModelError { output_throughput, ttft, tpot } = prediction.half_width;
-    let widths = [("output throughput", output_throughput), ("TTFT", ttft), ("TPOT", tpot)];
-    let widths = widths.into_iter().filter_map(|(name, width)| Some((name, percent(width?))));
-    let widths: Vec<String> = widths.map(|(name, width)| format!("{name} {width}")).collect();
-    format!("{errors} Intervals include it with 95 % confidence: {}.", widths.join(", "))
+    let widths = named(prediction.half_width, " ");
+    format!("{errors} Intervals include it with 95 % confidence: {widths}.")
 }
 
 pub(crate) fn header(about: &About<'_>, narrative: &Narrative) -> Vec<(String, String)> {

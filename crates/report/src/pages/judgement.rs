@@ -1,6 +1,6 @@
 //! The page of a client that was judged, and its badge.
 
-use inferometer_analysis::client_judgement::{Grade, LoadJudgement, Reason};
+use inferometer_analysis::client_judgement::{ComparedFigure, Grade, LoadJudgement, Reason};
 
 use super::prelude::*;
 use crate::document::Badge;
@@ -66,38 +66,25 @@ const GRADES: [&str; 5] = [
 ];
 
 fn summary(client: &JudgedClient<'_>) -> Table {
-    let reported = |it: &&LoadJudgement, of: fn(&LoadJudgement) -> Option<u64>| {
-        of(it).map_or_else(|| Cell::text(NOTHING), |n| Cell::number(count(n), n as f64))
+    let counted = |of: fn(&LoadJudgement) -> Option<u64>| {
+        move |it: &&LoadJudgement| of(it).map_or_else(|| Cell::text(NOTHING), count_cell)
     };
-    let result = |it: &LoadJudgement| it.load.reported.as_ref().ok().cloned();
     Columns::new("Load", |it: &&LoadJudgement| {
         Cell::text(&it.load.name).detailed(it.load.about.clone())
     })
     .left("Grade", |it| Cell { mood: Some(mood(it.grade)), ..Cell::text(it.grade.to_string()) })
-    .right("Sent", |it| count_of(it.load.truth.ok + it.load.truth.failed))
-    .right("Answered well", |it| count_of(it.load.truth.ok))
-    .right("Reported as success", move |it| {
-        reported(it, |it| it.load.reported.as_ref().ok()?.completed)
-    })
-    .right("Reported as failed", move |it| {
-        reported(it, |it| it.load.reported.as_ref().ok()?.failed)
-    })
+    .right("Sent", counted(|it| Some(it.load.truth.ok + it.load.truth.failed)))
+    .right("Answered well", counted(|it| Some(it.load.truth.ok)))
+    .right("Reported as success", counted(|it| it.load.reported.as_ref().ok()?.completed))
+    .right("Reported as failed", counted(|it| it.load.reported.as_ref().ok()?.failed))
     .right("In flight", |it| {
         Cell::text(format!("{} of {}", fmt::compact(it.load.truth.in_flight), it.load.concurrency))
     })
     .only_if(!client.is_conformance)
-    .right("Tokens sent", |it| {
-        it.load.truth.result.output_tokens.map_or_else(|| Cell::text(NOTHING), count_of)
-    })
-    .right("Tokens reported", move |it| {
-        result(it).and_then(|it| it.output_tokens).map_or_else(|| Cell::text(NOTHING), count_of)
-    })
+    .right("Tokens sent", counted(|it| it.load.truth.result.output_tokens))
+    .right("Tokens reported", counted(|it| it.load.reported.as_ref().ok()?.output_tokens))
     .left("Reasons", |it| Cell::text(reasons(&it.reasons)))
     .table("loads", "Loads", client.loads)
-}
-
-fn count_of(number: u64) -> Cell {
-    Cell::number(count(number), number as f64)
 }
 
 fn reasons(reasons: &[Reason]) -> String {
@@ -107,7 +94,7 @@ fn reasons(reasons: &[Reason]) -> String {
 }
 
 fn figures(judged: &LoadJudgement) -> Block {
-    let table = Columns::new("Figure", |it: &_| figure_name(it))
+    let table = Columns::new("Figure", |it: &ComparedFigure| Cell::text(&it.figure))
         .right("Reported", |it| Cell::number(number(it.reported), it.reported))
         .right("True", |it| Cell::number(number(it.truth), it.truth))
         .right("Error", |it| {
@@ -123,10 +110,6 @@ fn figures(judged: &LoadJudgement) -> Block {
             judged.figures.iter().cloned(),
         );
     table.noted([judged.load.about.clone()]).into()
-}
-
-fn figure_name(figure: &inferometer_analysis::client_judgement::ComparedFigure) -> Cell {
-    Cell::text(&figure.figure)
 }
 
 fn mood(grade: Grade) -> Mood {

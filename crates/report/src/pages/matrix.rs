@@ -132,13 +132,10 @@ fn take_chart(section: &mut Section) -> Option<Block> {
 
 fn headline(view: View<'_>) -> Vec<Card> {
     let (measured, troubles) = view.tally();
-    let mut cards = vec![Card {
-        label: "Measured".to_owned(),
-        value: measured,
-        unit: format!("of {}", count(view.matrix.rows.len() as u64)),
-        detail: "cells at their loads".to_owned(),
-        doubt: Some(troubles).filter(|troubles| !troubles.is_empty()),
-    }];
+    let unit = format!("of {}", count(view.matrix.rows.len() as u64));
+    let troubles = Some(troubles).filter(|troubles| !troubles.is_empty());
+    let detail = "cells at their loads".to_owned();
+    let mut cards = vec![card("Measured", measured, &unit, detail, troubles)];
     let generation = MatrixFigure::GenerationTps;
     cards.extend(view.models().take(6).filter_map(|it| best_card(view, it, generation)));
     if view.matrix.models.len() == 1 {
@@ -158,13 +155,10 @@ fn best_card(view: View<'_>, model: u32, figure: MatrixFigure) -> Option<Card> {
     detail.extend(view.level(row.level));
     detail.extend(across.confidence_interval().map(|_| uncertainty(across)));
     let is_open = !matches!(winner.certainty, Certainty::Certain | Certainty::Alone);
-    Some(Card {
-        label: format!("{}: {}", view.model(model), best_of(figure)),
-        value: fmt::number(winner.value),
-        unit: view.unit(figure),
-        detail: detail.join("; "),
-        doubt: is_open.then(|| certainty_words(winner.certainty).1.to_owned()),
-    })
+    let label = format!("{}: {}", view.model(model), best_of(figure));
+    let (value, unit) = (fmt::number(winner.value), view.unit(figure));
+    let doubt = is_open.then(|| certainty_words(winner.certainty).1.to_owned());
+    Some(card(&label, value, &unit, detail.join("; "), doubt))
 }
 
 /// The main results in sentences.
@@ -296,14 +290,8 @@ fn share(found: &Speedup, doubtful: bool, reason: &str) -> Cell {
         format!("95 % {} to {}", signed_percent(interval.low), signed_percent(interval.high))
     });
     let reason = doubtful.then(|| reason.to_owned());
-    let details: Vec<String> = interval.into_iter().chain(reason.clone()).collect();
-    Cell {
-        number: Some(found.share),
-        detail: (!details.is_empty()).then(|| details.join("; ")),
-        doubtful,
-        reason,
-        ..Cell::text(signed_percent(found.share))
-    }
+    let detail = details(interval.into_iter().chain(reason.clone()));
+    Cell::number(signed_percent(found.share), found.share).detailed(detail).doubted(reason)
 }
 
 /// Tiles of all cells; `None` where context lengths are not varied, because the result sections then
@@ -443,10 +431,9 @@ fn number(row: &MatrixRow, across: &AcrossRuns) -> Cell {
         // Sorted by the printed digits: the others would double the size of a large page.
         cell.number = cell.text.replace(',', "").parse().ok();
         if let Some(reason) = reservation(row) {
-            let detail = cell.detail.filter(|detail| !detail.is_empty());
-            let details: Vec<String> = detail.into_iter().chain([reason.clone()]).collect();
-            cell.detail = Some(details.join("; "));
-            (cell.doubtful, cell.reason) = (true, Some(reason));
+            let detail = cell.detail.take().filter(|detail| !detail.is_empty());
+            let detail = details(detail.into_iter().chain([reason.clone()]));
+            cell = cell.detailed(detail).doubted(Some(reason));
         }
     }
     cell

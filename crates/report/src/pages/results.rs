@@ -208,13 +208,8 @@ fn best_card(lines: &[Line<'_>], label: &str, quantity: Quantity) -> Option<Card
     let (value, unit) = if is_latency { fmt::latency_scale(value) } else { (value, "tok/s") };
     let name = terminal_line(&line.name, NAME_MAX);
     let load = load_words(line.kind, level.load);
-    Some(Card {
-        label: label.to_owned(),
-        value: number(value),
-        unit: unit.to_owned(),
-        detail: format!("{name} at {load}; {}", uncertainty(&across)),
-        doubt: None,
-    })
+    let detail = format!("{name} at {load}; {}", uncertainty(&across));
+    Some(card(label, number(value), unit, detail, None))
 }
 
 /// The reasons for marks by kind, each with a remedy.
@@ -375,13 +370,8 @@ fn estimate_cell(found: Option<Estimate>) -> Cell {
     };
     let known = interval.map(|interval| format!("95 % {} within the run", fmt::interval(interval)));
     let few = (!certified).then(|| uncertified_words(n).to_owned());
-    let detail: Vec<String> = known.into_iter().chain(few.clone()).collect();
-    Cell {
-        detail: (!detail.is_empty()).then(|| detail.join("; ")),
-        doubtful: !certified,
-        reason: few,
-        ..Cell::number(number(value), value)
-    }
+    let detail = details(known.into_iter().chain(few.clone()));
+    Cell::number(number(value), value).detailed(detail).doubted(few)
 }
 
 /// The tool and the line of the file that a result comes from.

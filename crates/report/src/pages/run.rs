@@ -358,13 +358,9 @@ fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> 
     };
     let interval = found.intervals.get(statistic).map(|it| format!("95 % {}", fmt::interval(it)));
     let few = (!certified).then(|| uncertified(Some(statistic)));
-    let parts: Vec<String> = interval.into_iter().chain(few).collect();
-    Cell {
-        detail: (!parts.is_empty()).then(|| parts.join("; ")),
-        doubtful: !certified,
-        reason: (!certified).then(|| UNCERTIFIED.to_owned()),
-        ..Cell::number(printed(metric.name, value), value)
-    }
+    let cell = Cell::number(printed(metric.name, value), value);
+    let cell = cell.detailed(details(interval.into_iter().chain(few)));
+    cell.doubted((!certified).then(|| UNCERTIFIED.to_owned()))
 }
 
 fn numbers(summary: &Summary, detail: Detail) -> Table {
@@ -407,7 +403,7 @@ fn numbers(summary: &Summary, detail: Detail) -> Table {
 }
 
 fn metric_name(metric: &Metric) -> Cell {
-    Cell::text(metric.title).detailed(metric.definition.to_owned())
+    Cell::text(metric.title).detailed(metric.definition().to_owned())
 }
 
 /// The steady state beside the whole run, or the reason why there is none.
@@ -543,9 +539,8 @@ fn groups(summary: &Summary) -> impl Iterator<Item = Section> {
 /// A percentile, marked where there are too few values for it.
 fn percentile_cell(figures: &Figures, percentile: Percentile, value: Option<f64>) -> Cell {
     let Some(value) = value else { return Cell::text(NOTHING) };
-    let doubtful = !figures.is_certified(percentile);
-    let reason = doubtful.then(|| UNCERTIFIED.to_owned());
-    Cell { doubtful, reason, ..Cell::number(number(value), value) }
+    let reason = (!figures.is_certified(percentile)).then(|| UNCERTIFIED.to_owned());
+    Cell::number(number(value), value).doubted(reason)
 }
 
 fn group(name: &str, figures: &GroupFigures) -> Vec<Cell> {
@@ -753,9 +748,7 @@ fn devices(found: &GpuFigures) -> Table {
         let memory = device.memory_total_bytes.map(|total| format!("{} of memory", memory(total)));
         let index = Cell::number(device.index.to_string(), f64::from(device.index));
         let left_out = left_out.map(str::to_owned);
-        let detail: Vec<String> = left_out.iter().cloned().chain(memory).collect();
-        let detail = (!detail.is_empty()).then(|| detail.join("; "));
-        Cell { doubtful: left_out.is_some(), reason: left_out, ..index.detailed(detail) }
+        index.detailed(details(left_out.iter().cloned().chain(memory))).doubted(left_out)
     };
     let shown = |value, text| number_cell(value, text, gpus::NOT_REPORTED);
     let columns = Columns::new("GPU", name)

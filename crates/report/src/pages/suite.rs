@@ -386,12 +386,11 @@ fn scaling_cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let Some((condition, own)) = scaled(set, rows) else { return Vec::new() };
     let Some(found) = condition.findings.as_ref() else { return Vec::new() };
     let spots = cells::spot_cards(None, found, |level| choice_reservation(&own, level));
-    let peak = found.peak.found().map(|peak| Card {
-        label: "Peak of the scaling levels".to_owned(),
-        value: number(peak.throughput.value),
-        unit: findings::unit(&peak.quantity).to_owned(),
-        detail: format!("at {}", level_name(peak.level)),
-        doubt: choice_reservation(&own, peak.level),
+    let peak = found.peak.found().map(|peak| {
+        let (value, unit) = (number(peak.throughput.value), findings::unit(&peak.quantity));
+        let detail = format!("at {}", level_name(peak.level));
+        let doubt = choice_reservation(&own, peak.level);
+        card("Peak of the scaling levels", value, unit, detail, doubt)
     });
     peak.into_iter().chain(spots).collect()
 }

@@ -303,7 +303,7 @@ fn first_term(tokens: &[Token], known: &Known<'_>) -> (Term, usize) {
     if let Some((number, taken)) = number(tokens) {
         return (Term::Number(number), taken);
     }
-    match longest(PHRASES, tokens) {
+    match longest(&PHRASES, tokens) {
         Some((Meaning::Times(times), taken)) => {
             (Term::Number(Number::factor(times, Qualifier::About)), taken)
         }
@@ -370,7 +370,7 @@ fn number(tokens: &[Token]) -> Option<(Number, usize)> {
     let qualifier = longest(QUALIFIERS, tokens);
     let mut taken = qualifier.map_or(0, |(_, taken)| taken);
     if let Some((qualifier, _)) = qualifier
-        && let Some((Meaning::Times(times), more)) = longest(PHRASES, &tokens[taken..])
+        && let Some((Meaning::Times(times), more)) = longest(&PHRASES, &tokens[taken..])
     {
         return Some((Number::factor(times, qualifier), taken + more));
     }

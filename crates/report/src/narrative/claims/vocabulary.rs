@@ -1,13 +1,16 @@
 //! The words that a checked sentence may be made of. A word that stands nowhere here may carry a
 //! claim that is not checked, so it spoils the sentence.
 
+use std::sync::LazyLock;
+
 use inferometer_analysis::{Better, Unit};
 
 use super::reading::Token;
 use crate::narrative::FactUnit;
 
 /// What a word or a phrase does in a sentence.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Meaning {
     /// By its name in the facts.
     Metric(&'static str),
@@ -66,6 +69,28 @@ pub(super) enum Relation {
 }
 
 impl Meaning {
+    /// A meaning of `vocabulary.txt`: its kind, and of what it is.
+    fn parse(text: &'static str) -> Option<Self> {
+        let (kind, of) = text.split_once(' ').unwrap_or((text, ""));
+        let sense = || of.parse().ok();
+        let number = || of.parse().ok();
+        Some(match kind {
+            "metric" => Self::Metric(of),
+            "statistic" => Self::Statistic(of),
+            "sweet-spot" => Self::SweetSpot(of),
+            "compare" => Self::Compare(sense()?),
+            "exceed" => Self::Exceed(sense()?),
+            "trend" => Self::Trend(sense()?),
+            "extreme" => Self::Extreme(sense()?),
+            "multiply" => Self::Multiply(number()?),
+            "times" => Self::Times(number()?),
+            "same" => Self::Same(number()?),
+            "level" => Self::Level(of.parse().ok()?),
+            "strength" => Self::Strength(of.parse().ok()?),
+            plain => plain.parse().ok()?,
+        })
+    }
+
     /// The relations whose rules read the word; `None` where any statement may have it. Words that
     /// no relation reads are read with the number that they stand beside.
     pub(super) const fn readers(self) -> Option<&'static [Relation]> {
@@ -91,8 +116,10 @@ impl Meaning {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Sense {
+    #[default]
     More,
     Less,
     Better,
@@ -114,8 +141,10 @@ impl Sense {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Level {
+    #[default]
     High,
     Middle,
     Low,
@@ -124,8 +153,10 @@ pub(super) enum Level {
     Bad,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Strength {
+    #[default]
     Much,
     Slightly,
 }
@@ -173,136 +204,20 @@ pub(super) const EXACT: f64 = 1.0;
 pub(super) const CLOSE: f64 = 1.05;
 pub(super) const SIMILAR: f64 = 1.10;
 
-/// Words and phrases by what they do in a sentence. The first phrase of a metric is its name.
-pub(super) const PHRASES: &[(Meaning, &str)] = {
-    use Meaning::{
-        AcrossPercentiles, Advice, AlongConcurrency, And, Between, Break, By, Close, Compare,
-        Denial, Exceed, Extreme, Filler, From, Gap, Level, Metric, Multiply, Open, Same, Statistic,
-        Steady, Strength, SweetSpot, Than, Times, To, Trend,
+/// Words and phrases by what they do in a sentence, from `vocabulary.txt`. The first phrase of a metric
+/// is its name.
+///
+/// # Panics
+///
+/// Never: a test reads the embedded table.
+pub(super) static PHRASES: LazyLock<Vec<(Meaning, &str)>> = LazyLock::new(|| {
+    let phrase = |line: &'static str| {
+        let (meaning, phrases) = line.split_once(": ")?;
+        Some((Meaning::parse(meaning)?, phrases))
     };
-    use Sense::{Better, Less, More, Worse};
-
-    use self::Level as Height;
-    use self::Strength as Force;
-    &[
-        (Metric("ttft"), "ttft | time to first token"),
-        (Metric("tpot"), "tpot | time per output token"),
-        (Metric("itl"), "itl | inter token latency | inter token latencies"),
-        (Metric("icl"), "icl | inter chunk latency"),
-        (Metric("ttfc"), "ttfc | time to first content"),
-        (Metric("e2e"), "e2e | e2e latency | end to end latency | request latency"),
-        (Metric("output_throughput"), "output throughput | output token throughput | throughput"),
-        (
-            Metric("total_throughput"),
-            "total throughput | total token throughput | overall throughput",
-        ),
-        (Metric("input_throughput"), "input throughput"),
-        (Metric("request_throughput"), "request throughput"),
-        (
-            Metric("per_user_throughput"),
-            "per user throughput | per user output throughput | throughput per user | \
-             per user rate | per user speed | per user",
-        ),
-        (Metric("peak_output_throughput"), "peak output throughput | peak"),
-        (Metric("peak_throughput"), "peak throughput"),
-        (Metric("pp"), "pp | prefill | prefill speed | prefill rate | prefill throughput"),
-        (
-            Metric("tg"),
-            "tg | decode | token generation | token generation speed | decode speed | \
-             decode rate | generation speed",
-        ),
-        (Metric("input_tokens"), "input | inputs | input tokens | input length | prompt length"),
-        (Metric("output_tokens"), "output | outputs | answers | output tokens | output length"),
-        (Metric("requests"), "requests | prompts"),
-        (Metric("concurrency"), "concurrency"),
-        (Metric("concurrency_mean"), "mean concurrency"),
-        (Metric("concurrency_peak"), "peak concurrency"),
-        (Metric("error_rate"), "error rate | errors"),
-        (Metric("goodput"), "goodput"),
-        (Metric("cached_share"), "cached share"),
-        (SweetSpot("sweet_spot"), "sweet spot"),
-        (SweetSpot("per_user_spot"), "interactive sweet spot | best level for each user"),
-        (Advice, "use | choose | prefer"),
-        (Statistic("mean"), "mean | average"),
-        (Statistic("p50"), "median | p50"),
-        (Statistic("p90"), "p90"),
-        (Statistic("p95"), "p95"),
-        (Statistic("p99"), "p99"),
-        (Statistic("max"), "max | maximum"),
-        (Compare(More), "higher | greater | larger | longer"),
-        (Compare(Less), "lower | smaller | shorter | less"),
-        (Compare(Better), "faster | better"),
-        (Compare(Worse), "slower | worse"),
-        (Exceed(More), "exceeds | exceed | above"),
-        (Exceed(Less), "below"),
-        (Than, "than | as high as | as long as | as large as | as much as"),
-        (
-            Trend(More),
-            "rises | rise | rose | grows | grow | increases | increase | increased | scales | \
-             climbs",
-        ),
-        (
-            Trend(Less),
-            "falls | fall | fell | drops | drop | decreases | decrease | decreased | declines | \
-             shrinks",
-        ),
-        (Trend(Better), "improves"),
-        (Trend(Worse), "degrades"),
-        (Multiply(2.0), "doubles"),
-        (Multiply(3.0), "triples"),
-        (Multiply(4.0), "quadruples"),
-        (Multiply(0.5), "halves"),
-        (Times(2.0), "twice | double"),
-        (Times(3.0), "triple"),
-        (Times(0.5), "half"),
-        (Extreme(More), "highest | largest | longest | peaks"),
-        (Extreme(Less), "lowest | smallest | shortest"),
-        (Extreme(Better), "best | fastest"),
-        (Extreme(Worse), "worst | slowest"),
-        (Same(EXACT), "equal | equals | identical | same"),
-        (
-            Same(CLOSE),
-            "nearly equal | nearly identical | almost equal | almost identical | nearly the same | \
-             almost the same | close | very close",
-        ),
-        (Same(SIMILAR), "similar"),
-        (Steady, "stable | steady | consistent"),
-        (Level(Height::High), "high | large | long | elevated"),
-        (Level(Height::Low), "low | small | short | minimal"),
-        (Level(Height::Middle), "moderate"),
-        (Level(Height::Good), "fast"),
-        (Level(Height::Bad), "slow"),
-        (
-            Strength(Force::Much),
-            "much | far | very | extremely | significantly | substantially | considerably | by far",
-        ),
-        (Strength(Force::Slightly), "slightly | a little"),
-        (Denial, "far from | short of"),
-        (Gap, "gap | gaps | difference"),
-        (Between, "between"),
-        (By, "by"),
-        (From, "from"),
-        (To, "to"),
-        (
-            AlongConcurrency,
-            "with concurrency | with rising concurrency | with increasing concurrency | \
-             with higher concurrency | as concurrency rises | as concurrency grows | \
-             as concurrency increases | when concurrency rises",
-        ),
-        (AcrossPercentiles, "across percentiles"),
-        (Break, "; | while | whereas | but | although"),
-        (Open, "("),
-        (Close, ")"),
-        (And, ", | and"),
-        (
-            Filler,
-            "/ | : | a | an | the | both | is | are | was | were | be | has | have | had | shows | \
-             lies | reaches | reached | achieves | measured | at | in | on | of | for | with | \
-             across | there | it | its | this | that | also | relatively | scenario | level | \
-             value | values | model | server | system | derived",
-        ),
-    ]
-};
+    let phrases = include_str!("vocabulary.txt").lines().map(phrase);
+    phrases.collect::<Option<_>>().expect("a test reads the embedded table")
+});
 
 /// What follows a number. Where the unit says of what it is, its metric stands beside it.
 pub(super) const UNITS: &[((NumberUnit, Option<&str>), &str)] = {

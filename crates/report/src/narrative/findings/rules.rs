@@ -1,6 +1,8 @@
 //! The rules of each section with their thresholds.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use inferometer_analysis::{Better, Metric, Quantity, Verdict, metric};
 use inferometer_model::spec::SourceKind;
@@ -73,6 +75,14 @@ const HELD_BACK: f64 = 0.9;
 const RIVALS_MOST: usize = 2;
 const NAMES_MOST: usize = 5;
 
+/// A sentence of `sentences.txt` by its name; empty where there is none.
+fn words(name: &str) -> &'static str {
+    static SENTENCES: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| {
+        include_str!("sentences.txt").lines().filter_map(|line| line.split_once(": ")).collect()
+    });
+    SENTENCES.get(name).copied().unwrap_or_default()
+}
+
 type PageRule = fn(&Page<'_>) -> Option<Sentence>;
 type RowRule = fn(&Page<'_>, &Row<'_>) -> Option<Sentence>;
 type FamilyRule = fn(&Page<'_>, &Family<'_>) -> Option<Sentence>;
@@ -103,8 +113,7 @@ pub(super) fn summary(page: &Page<'_>) -> Vec<Sentence> {
         let level = page.at(row, "asked_rate").or_else(|| page.at(row, "concurrency"))?;
         let end = if limit.confirmed { "." } else { "; no further run has confirmed it." };
         let goals = limit.goals.join(" and ");
-        let words = "The highest level that meets {$} is {*name}{~}{}";
-        say!(page, row => words, goals.as_str(), level, end)
+        say!(page, row => words("searched"), goals.as_str(), level, end)
     }));
     found.extend(by_family(page, &[interactive_spot, peak]));
     found.extend(rest.into_iter().filter_map(|rule| rule(page)));
@@ -136,20 +145,15 @@ fn subject(page: &Page<'_>) -> Option<Sentence> {
 fn verdict(page: &Page<'_>) -> Option<Sentence> {
     let of_run = || page.first.map(|run| run.verdict);
     let verdict = page.set.map(|set| set.verdict).or_else(of_run)?;
-    let words =
-        " (degraded levels: {=degraded} of {=levels}; levels with an invalid run: {=invalid})";
-    let detail = if verdict < Verdict::Degraded { None } else { say!(page, words) };
+    let detail = if verdict < Verdict::Degraded { None } else { say!(page, words("degraded")) };
     say!(page, "The result is {*}{}.", verdict.key(), detail)
 }
 
 fn interactive_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let spot = page.sweet_spot(family)?;
-    let words = " It is the lowest level that was measured, with {share_of_peak} of the peak \
-                 throughput.";
-    let lowest = if is_lowest(page, family, spot) { say!(page, spot => words) } else { None };
-    let words = "The sweet spot is {level} with an output throughput of {>output_throughput}, a TTFT p99 \
-                 of {ttft.p99} and a TPOT p99 of {tpot.p99}.{}";
-    say!(page, spot => words, lowest)
+    let lowest =
+        if is_lowest(page, family, spot) { say!(page, spot => words("lowest-spot")) } else { None };
+    say!(page, spot => words("interactive-spot"), lowest)
 }
 
 /// Whether no lower level could have been chosen.
@@ -196,16 +200,13 @@ fn extreme(page: &Page<'_>, title: &str, quantity: Quantity, order: Better) -> O
         let lead = if rivals.text.is_empty() { "; not distinguishable from it: " } else { ", " };
         rivals.append(say!(page, *row => "{}{*name} ({})", lead, *place)?);
     }
-    let words = "{} is {>}{}{*name}[, with {=input_tokens} input tokens]{}.";
-    say!(page, found.row => words, title, found.place, page.there(), rivals)
+    say!(page, found.row => words("extreme"), title, found.place, page.there(), rivals)
 }
 
 /// The headline of a single run.
 fn run_throughput(page: &Page<'_>) -> Option<Sentence> {
     let [row] = page.rows.as_slice() else { return None };
-    let words = "Output throughput is {>output_throughput}, the TTFT median {ttft.p50} and the TPOT \
-                 median {tpot.p50}.";
-    say!(page, row => words)
+    say!(page, row => words("run-throughput"))
 }
 
 fn repeated(page: &Page<'_>) -> Option<Sentence> {
@@ -213,15 +214,13 @@ fn repeated(page: &Page<'_>) -> Option<Sentence> {
         return None;
     };
     let runs = page.whole("runs").filter(|runs| 1.0 < page.value(*runs))?;
-    let words = "Over {} the mean output throughput is known to within {>half_width}.";
-    say!(page, row => words, runs)
+    say!(page, row => words("repeated"), runs)
 }
 
 fn failures(page: &Page<'_>) -> Option<Sentence> {
     (0.0 < page.count("failed_requests")).then_some(())?;
     let all = page.whole("attempted_requests").or_else(|| page.whole("requests"))?;
-    let words = "{=failed_requests} of {>} failed; latencies and throughput are of the others.";
-    say!(page, words, all)
+    say!(page, words("failures"), all)
 }
 
 /// The row that a warm cache has answered most: as the server reports it, else by its speed.
@@ -230,14 +229,10 @@ fn warm_answers(page: &Page<'_>) -> Option<Sentence> {
     let reported =
         |row: &Row<'_>| page.at(row, "cached_share.max").filter(|_| row.is_contaminated());
     if let Some((row, share)) = page.largest(reported) {
-        let words = "The prefix cache held prompts that were meant to be new, up to {>} of the \
-                     input{}{*name}: TTFT and prefill speed there describe a warm cache.";
-        return say!(page, row => words, share, page.there());
+        return say!(page, row => words("warm-answers"), share, page.there());
     }
     let (row, times) = page.largest(|row| suspicion(page, row))?;
-    let words = "The prefix cache probably held prompts: prefill{}{*name} is {>} times as fast as that \
-                 of {*}.";
-    say!(page, row => words, page.there(), times, row.cold?)
+    say!(page, row => words("fast-answers"), page.there(), times, row.cold?)
 }
 
 // The findings of one scenario: failures first, then the first token, the tokens after it, throughput
@@ -260,40 +255,24 @@ pub(super) fn scenario(page: &Page<'_>, row: &Row<'_>) -> Vec<Sentence> {
         pauses,
         single_pause,
     ];
-    let above = ABOVE.iter().filter_map(|(quantity, least, words)| {
+    let above = ABOVE.iter().filter_map(|(quantity, least, sentence)| {
         page.when(row, quantity, |value| *least <= value)?;
-        say!(page, row => words)
+        say!(page, row => words(sentence))
     });
     rules.into_iter().filter_map(|rule| rule(page, row)).chain(above).collect()
 }
 
 /// The sentences about numbers that are at least this large.
 const ABOVE: [(&str, f64, &str); 4] = [
-    (
-        "preemptions",
-        1.0,
-        "The server preempted requests (at most {>preemptions} in a run): their tokens so far had to \
-         be computed again.",
-    ),
-    ("kv_usage.max", KV_FULL, "The KV cache was up to {>kv_usage.max} full."),
-    (
-        "peak_times",
-        PEAK_APART,
-        "Output throughput is {>output_throughput}; in the best second it was \
-         {peak_output_throughput}, {=peak_times} times as much.",
-    ),
-    (
-        metric::ATTAINMENT.name,
-        0.0,
-        "{>attainment} of the requests met every SLO[: a goodput of {goodput}].",
-    ),
+    ("preemptions", 1.0, "preemptions"),
+    ("kv_usage.max", KV_FULL, "kv-full"),
+    ("peak_times", PEAK_APART, "peak-apart"),
+    (metric::ATTAINMENT.name, 0.0, "attainment"),
 ];
 
 fn row_failures(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     page.when(row, "failed_requests", |failed| 0.0 < failed)?;
-    let words = "{=failed_requests} of {>attempted_requests} failed{}. Latencies and throughput are of \
-                 the others.";
-    say!(page, row => words, failure_class(page, row))
+    say!(page, row => words("row-failures"), failure_class(page, row))
 }
 
 fn failure_class(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
@@ -303,9 +282,7 @@ fn failure_class(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
 /// A row whose name states more users than there were.
 fn not_reached(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     row.is_short().then_some(())?;
-    let words = "At most {=concurrency_peak} of the {=concurrency} users were ever in flight: this row \
-                 describes fewer users than its name states.";
-    say!(page, row => words)
+    say!(page, row => words("not-reached"))
 }
 
 /// Requests of an open loop that come faster than they are answered.
@@ -319,27 +296,21 @@ fn overload(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
         Overload::TimedOut => "some requests timed out before their first token",
     };
     let reason = say!(page, row => reason)?;
-    let words = "{~attempted_requests}The server is overloaded[ at {asked_rate}]: {}. Its latencies \
-                 depend on how long the run lasts.";
-    say!(page, row => words, reason)
+    say!(page, row => words("overload"), reason)
 }
 
 /// The cache hits that the server reports.
 fn cached(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     page.when(row, "cached_share", |share| CACHED <= share)?;
-    let warm = "{>cached_share} of the input came from the prefix cache though every prompt was meant \
-                to be new: TTFT and a prefill speed of {pp} describe a warm cache.";
-    let warm = if row.is_contaminated() { say!(page, row => warm) } else { None };
-    warm.or_else(|| say!(page, row => "{>cached_share} of the input came from the prefix cache."))
+    let sentence = if row.is_contaminated() { "cached-though-new" } else { "cached" };
+    say!(page, row => words(sentence)).or_else(|| say!(page, row => words("cached")))
 }
 
 /// The evidence of prefill speed where the server reports no cache hits.
 fn too_fast(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     let times = suspicion(page, row)?;
     let cold = page.named_at(row.cold, metric::PP.name)?;
-    let words = "Prefill speed is {>pp}, {=} times the {} of {*}: the prompts were probably in the \
-                 server's prefix cache.";
-    say!(page, row => words, times, cold, row.cold)
+    say!(page, row => words("too-fast"), times, cold, row.cold)
 }
 
 /// How many times faster prefill is than that of a row without a cache, where only that shows it.
@@ -355,9 +326,7 @@ fn is_warm(page: &Page<'_>, row: &Row<'_>) -> bool {
 
 fn prefill(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     (row.key.concurrency == Some(1) && !is_warm(page, row)).then_some(())?;
-    let words = "One request at a time waits for no other, so the TTFT mean of {>ttft.mean} is what a \
-                 prompt of {input_tokens} costs; prefill speed is {pp}.";
-    say!(page, row => words)
+    say!(page, row => words("prefill"))
 }
 
 fn ttft_tail(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
@@ -367,15 +336,12 @@ fn ttft_tail(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
         return say!(page, row => "TTFT p99 is {>ttft.p99}{}.", above);
     }
     if page.overlap(p99, median) {
-        let words = "TTFT p99 is {>ttft.p99} and its median {ttft.p50}; their intervals overlap, so \
-                     the tail may be chance.";
-        return say!(page, row => words);
+        return say!(page, row => words("ttft-tail-by-chance"));
     }
     let causes: [RowRule; 3] = [queueing, burst, held_back];
     let has_cause = is_warm(page, row) || causes.iter().any(|rule| rule(page, row).is_some());
     let end = if has_cause { "" } else { "; what these requests waited for is not known" };
-    let words = "TTFT p99 is {>ttft.p99}, {=ttft_tail} times its median of {ttft.p50}{}.";
-    say!(page, row => words, end)
+    say!(page, row => words("ttft-tail"), end)
 }
 
 /// `, 8.1 % above its median of 135.27 ms`; `None` where the two cannot be distinguished.
@@ -396,8 +362,7 @@ fn ttft_skew(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     } else {
         "some requests took far longer than the usual one."
     };
-    let words = "The TTFT mean of {>ttft.mean} is {=ttft_skew} times the median: {}";
-    say!(page, row => words, end)
+    say!(page, row => words("ttft-skew"), end)
 }
 
 fn is_long_tailed(page: &Page<'_>, row: &Row<'_>) -> bool {
@@ -407,8 +372,7 @@ fn is_long_tailed(page: &Page<'_>, row: &Row<'_>) -> bool {
 fn queueing(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     page.when(row, "waiting.max", |waiting| 1.0 <= waiting)?;
     is_long_tailed(page, row).then_some(())?;
-    let words = "The server had up to {>waiting.max} in its queue, and TTFT counts that wait.";
-    say!(page, row => words)
+    say!(page, row => words("queueing"))
 }
 
 fn burst(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
@@ -416,9 +380,7 @@ fn burst(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     let share = page.value(users) / page.value(page.at(row, "requests")?);
     let is_burst = row.is_closed() && (BURST..1.0).contains(&share) && is_long_tailed(page, row);
     is_burst.then_some(())?;
-    let words = "{=concurrency} of {>requests} were sent together at the start, and prompts that arrive \
-                 together wait for each other.";
-    say!(page, row => words)
+    say!(page, row => words("burst"))
 }
 
 /// A server that runs fewer requests than are in flight, for the whole run.
@@ -431,18 +393,14 @@ fn held_back(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     is_below("running.mean", metric::CONCURRENCY_MEAN.name)?;
     is_below("running.max", "concurrency")?;
     page.when(row, "waiting.max", |waiting| 1.0 <= waiting)?;
-    let words = "Of {=concurrency} in flight the server ran at most {=running.max} at once by {=readings} \
-                 readings of a run; the others waited.";
-    say!(page, row => words)
+    say!(page, row => words("held-back"))
 }
 
 fn decode(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     let (p99, median) = (page.at(row, metric::TPOT.p99())?, page.at(row, metric::TPOT.p50())?);
     let is_apart = !page.overlap(p99, median);
     if page.when(row, "tpot_tail", |tail| TAIL_LONG <= tail && is_apart).is_some() {
-        let words = "TPOT p99 is {>tpot.p99}, {=tpot_tail} times its median of {tpot.p50}: some answers \
-                     come far slower than others.";
-        return say!(page, row => words);
+        return say!(page, row => words("decode-tail"));
     }
     let spread = page.value(page.at(row, "tpot_spread")?);
     let above = above_median(page, row, &metric::TPOT);
@@ -473,16 +431,13 @@ fn pauses(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     long_pauses(page, row)?;
     let is_alone = matches!(row.key.concurrency, Some(0 | 1));
     let end = if is_alone { "" } else { ", as they do while other prompts are prefilled" };
-    let words = "ITL p99 is {itl.p99}, {=itl_tail} times its median of {itl.p50}: answers pause{}.";
-    say!(page, row => words, end)
+    say!(page, row => words("pauses"), end)
 }
 
 /// A pause that p99 does not show.
 fn single_pause(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     longest_pause(page, row).filter(|_| long_pauses(page, row).is_none())?;
-    let words = "Answers pause now and then: the longest gap between tokens is {itl.max}, \
-                 {=itl_max_times} times the ITL median of {itl.p50}.";
-    say!(page, row => words)
+    say!(page, row => words("single-pause"))
 }
 
 // The changes from level to level, the level from which on more users add nothing, and the resource
@@ -493,8 +448,7 @@ pub(super) fn scaling(page: &Page<'_>) -> Vec<Sentence> {
         levels_not_reached,
         |page, family| {
             let course = from_to(page, family, metric::OUTPUT_THROUGHPUT.name)?;
-            let words = "Output throughput {}, {=throughput_times} times as much.";
-            say!(page, page.rows_of(family).last()? => words, course)
+            say!(page, page.rows_of(family).last()? => words("throughput-course"), course)
         },
         |page, family| {
             let course = from_to(page, family, metric::PER_USER_THROUGHPUT.name)?;
@@ -503,18 +457,14 @@ pub(super) fn scaling(page: &Page<'_>) -> Vec<Sentence> {
         latencies,
         saturation,
         kept_up,
-        |page, family| {
-            let words = "At {level} per-user throughput is {>per_user_throughput} and output \
-                         throughput is {output_throughput}: {share_of_peak} of the peak of all levels.";
-            say!(page, page.sweet_spot(family)? => words)
-        },
+        |page, family| say!(page, page.sweet_spot(family)? => words("spot-share")),
         |page, family| {
             let knee = page.row_at(family, family.findings.knee.found()?.level)?;
             say!(page, knee => "The throughput curve bends at {level} ({>output_throughput}).")
         },
         |page, family| {
             let row = flat(page, family).filter(|flat| flat.is_certain)?.after;
-            say!(page, row => limit(page, row).0)
+            say!(page, row => words(limit(page, row).0))
         },
     ];
     by_family(page, &rules)
@@ -525,8 +475,7 @@ fn levels_not_reached(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> 
     let mut listed = Sentence::default();
     for row in page.every_row_of(family).filter(|row| row.is_short()) {
         let separator = if listed.text.is_empty() { "" } else { ", " };
-        let words = "{}{level} (at most {=concurrency_peak} in flight; {requests} in total)";
-        listed.append(say!(page, row => words, separator)?);
+        listed.append(say!(page, row => words("level-not-reached"), separator)?);
     }
     (!listed.text.is_empty()).then_some(())?;
     say!(page, "Levels that were not reached: {}. They are in no comparison.", listed)
@@ -618,9 +567,7 @@ fn flat<'p, 'a>(page: &'p Page<'a>, family: &Family<'_>) -> Option<Flat<'p, 'a>>
 fn saturation(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let Some(Flat { before, after, change, is_certain }) = flat(page, family) else {
         let (last, gain) = last_gain(page, family)?;
-        let words = "The last step, to {level}, still adds {>} of output throughput: the limit is \
-                     higher than the highest level.";
-        return say!(page, last => words, gain);
+        return say!(page, last => words("not-saturated"), gain);
     };
     let effect = match page.fact(change).about.quantity.as_str() {
         _ if page.value(change) < PRINTABLE_SHARE => "adds nothing{~}",
@@ -629,13 +576,9 @@ fn saturation(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     };
     let effect = say!(page, effect, change)?;
     if !is_certain {
-        let words = "Whether output throughput saturates at {} is uncertain: the step to {} {}, and the \
-                     intervals allow a relevant gain.";
-        return say!(page, words, before, after, effect);
+        return say!(page, words("saturation-uncertain"), before, after, effect);
     }
-    let words = "Output throughput saturates at {}: the step to {level} {}[ and each user loses \
-                 {per_user_loss}].";
-    say!(page, after => words, before, effect)
+    say!(page, after => words("saturation"), before, effect)
 }
 
 /// The gain of the last step, where the intervals show one.
@@ -647,46 +590,28 @@ fn last_gain<'p, 'a>(page: &'p Page<'a>, family: &Family<'_>) -> Option<(&'p Row
     Some((last, page.at(last, "throughput_gain").filter(|_| is_seen)?))
 }
 
-/// What limits a level, and what to do about it where that is clear.
+/// What limits a level, and what to do about it where that is clear, by their names in `sentences.txt`.
 fn limit(page: &Page<'_>, row: &Row<'_>) -> (&'static str, Option<&'static str>) {
     // One reading is certain, however few there are.
     if page.when(row, "kv_usage.max", |usage| KV_FULL <= usage).is_some() {
-        return (
-            "The KV cache runs out: up to {>kv_usage.max} full at {level}.",
-            Some(
-                "Give the KV cache more room: it was {>kv_usage.max} full at {level} (vLLM: \
-                 `--gpu-memory-utilization`, `--kv-cache-dtype`, or a smaller model).",
-            ),
-        );
+        return ("limit-cache", Some("more-cache"));
     }
     let usage = page.at(row, "kv_usage.max");
     let waiting = page.at(row, "waiting.max").map(|waiting| page.value(waiting));
     let users = f64::from(row.key.concurrency.unwrap_or(1));
     let is_queue = |waiting: f64| 1.0 <= waiting && QUEUE_SHARE * users <= waiting;
-    let unknown = "What limits it at {level} is not known: not reported by this server.";
-    let Some(readings) = page.at(row, "readings") else { return (unknown, None) };
-    if page.value(readings) < READINGS_FEWEST {
-        let words = "What limits it at {level} is not known: the server was scraped only {=readings} \
-                     times during a run.";
-        return (words, None);
-    }
-    match (usage, waiting) {
-        (usage, Some(waiting)) if is_queue(waiting) => {
+    match (page.at(row, "readings"), usage, waiting) {
+        (None, _, _) => ("limit-not-reported", None),
+        (Some(readings), _, _) if page.value(readings) < READINGS_FEWEST => {
+            ("limit-rarely-scraped", None)
+        }
+        (_, usage, Some(waiting)) if is_queue(waiting) => {
             // A queue alone may wait for prefill, which no limit on running requests would shorten.
             let is_held_back = usage.is_some() && held_back(page, row).is_some();
-            let advice = "Let more requests run at once: at {level} the server ran at most \
-                          {=running.max} though the KV cache had room, by {=readings} readings of a run \
-                          (vLLM: `--max-num-seqs`).";
-            let words = "Requests queue in the server: up to {>waiting.max} waiting at {level} by \
-                         {=readings} readings of a run.";
-            (words, is_held_back.then_some(advice))
+            ("limit-queue", is_held_back.then_some("more-at-once"))
         }
-        (Some(_), Some(_)) => (
-            "At {level} the KV cache was at most {>kv_usage.max} full and at most {waiting.max} waited, by \
-             {=readings} readings of a run.",
-            None,
-        ),
-        _ => (unknown, None),
+        (_, Some(_), Some(_)) => ("limit-not-seen", None),
+        _ => ("limit-not-reported", None),
     }
 }
 
@@ -697,16 +622,9 @@ pub(super) fn uncertainty(page: &Page<'_>) -> Vec<Sentence> {
         page.is_simulated().then_some(())?;
         say!(page, "All of this is simulated: no real server was measured.")
     }];
-    let marked = [
-        (
-            Verdict::Invalid,
-            "Levels with an invalid run, which is in no number, {=invalid} of {=levels}: {}.",
-        ),
-        (Verdict::Degraded, "Degraded levels, {=degraded} of {=levels}: {}."),
-    ];
-    let marked = marked.into_iter().filter_map(|(verdict, words)| {
+    let marked = [Verdict::Invalid, Verdict::Degraded].into_iter().filter_map(|verdict| {
         let rows = page.rows.iter().filter(|row| row.found.verdict() == verdict);
-        say!(page, words, names(page, rows)?)
+        say!(page, words(&format!("{}-levels", verdict.key())), names(page, rows)?)
     });
     let by_family = by_family(page, &[rival, same_spot, warm_spot]);
     marked.chain(by_family).chain(rules.into_iter().filter_map(|rule| rule(page))).collect()
@@ -727,9 +645,7 @@ fn names<'p, 'a: 'p>(page: &Page<'_>, rows: impl Iterator<Item = &'p Row<'a>>) -
 /// Rows that a time limit ended: their numbers are of the quick requests.
 fn cut(page: &Page<'_>) -> Option<Sentence> {
     let rows = || page.rows.iter().filter(|row| row.is_cut());
-    let words = "{~attempted_requests}A time limit ended runs before their answers had come{}{}: they \
-                 are in no comparison.";
-    say!(page, rows().next()? => words, page.there(), names(page, rows())?)
+    say!(page, rows().next()? => words("cut"), page.there(), names(page, rows())?)
 }
 
 /// The level next to the peak, where they cannot be distinguished.
@@ -754,18 +670,14 @@ fn rival(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 fn same_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let spot = page.sweet_spot(family)?;
     page.when(spot, "sweet_spot_same", |same| same < SAME_CHOICE)?;
-    let words = "The sweet spot at {level} is chosen again by {>sweet_spot_same} of the sets that the \
-                 uncertainty of these numbers allows.";
-    say!(page, spot => words)
+    say!(page, spot => words("same-spot"))
 }
 
 /// A sweet spot that was measured with a warm cache.
 fn warm_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let (is_sure, evidence) = warm_cache(page, family)?;
     let verb = if is_sure { "describes" } else { "probably describes" };
-    let words = "{~}The sweet spot at {level}, with its TTFT p99 of {>ttft.p99}, {} a warm prefix cache; \
-                 for new prompts it is not known.";
-    say!(page, page.sweet_spot(family)? => words, evidence, verb)
+    say!(page, page.sweet_spot(family)? => words("warm-spot"), evidence, verb)
 }
 
 /// Whether the p99 of a row come from enough requests.
@@ -786,9 +698,7 @@ fn uncertified(page: &Page<'_>) -> Option<Sentence> {
     let of = names(page, poor()).and_then(|names| say!(page, " for {}", names));
     // Requests that resemble each other count less than their number.
     let alike = if floor <= page.value(fewest) { ", which resemble their neighbours" } else { "" };
-    let words = "p99 is not certified{}: it rests on as few as {>}{}; {=certified_from} independent ones \
-                 are needed.";
-    say!(page, words, of, fewest, alike)
+    say!(page, words("uncertified"), of, fewest, alike)
 }
 
 fn single_runs(page: &Page<'_>) -> Option<Sentence> {
@@ -801,9 +711,7 @@ fn single_runs(page: &Page<'_>) -> Option<Sentence> {
 fn widest(page: &Page<'_>) -> Option<Sentence> {
     (1.0 < page.count("runs") && 1 < page.rows.len()).then_some(())?;
     let width = |row: &Row<'_>| page.when(row, "half_width", |width| PRINTABLE_SHARE <= width);
-    let words =
-        "Output throughput is known to within {>half_width} or better; the widest is {*name}.";
-    say!(page, page.largest(width)?.0 => words)
+    say!(page, page.largest(width)?.0 => words("widest"))
 }
 
 // What to do, each with its reason.
@@ -826,10 +734,8 @@ fn interactive(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
         }
         None => ("", None),
     };
-    let words =
-        "{}{level}: output throughput is {>output_throughput} and TTFT p99 is {ttft.p99}{~}{}.{}";
     let hint = if is_default { say!(page, " Set your own SLOs with `--slo`.") } else { None };
-    say!(page, spot => words, lead, evidence, warm, hint)
+    say!(page, spot => words("interactive"), lead, evidence, warm, hint)
 }
 
 /// The lowest level near the peak: higher levels cost users and add nothing.
@@ -854,7 +760,7 @@ fn throughput(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 fn raise_limit(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let past = flat(page, family).filter(|flat| flat.is_certain).map(|flat| flat.after);
     let row = past.or_else(|| page.rows_of(family).last())?;
-    say!(page, row => limit(page, row).1?)
+    say!(page, row => words(limit(page, row).1?))
 }
 
 /// Higher levels where the curve has not bent yet.
@@ -870,8 +776,7 @@ fn further(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     } else {
         say!(page, "with more requests than users")?
     };
-    let words = "Measure higher levels: the step to {level} still added {>} ({}).";
-    say!(page, last => words, gain, how)
+    say!(page, last => words("further"), gain, how)
 }
 
 fn failing(page: &Page<'_>) -> Option<Sentence> {
@@ -879,8 +784,7 @@ fn failing(page: &Page<'_>) -> Option<Sentence> {
     let (row, failed) = page.largest(failed)?;
     // A run has no name.
     let place = say!(page, row => "{}{*name}", page.there());
-    let words = "Look at the failures first: {>} failed{}{}.";
-    say!(page, words, failed, place, failure_class(page, row))
+    say!(page, words("failing"), failed, place, failure_class(page, row))
 }
 
 /// A lower rate where requests of an open loop come faster than they are answered.
@@ -898,17 +802,14 @@ fn lower_rate(page: &Page<'_>) -> Option<Sentence> {
         Overload::Behind => "the server falls behind, and latencies grow for as long as it does",
         Overload::TimedOut => "requests time out before their first token",
     };
-    let words = "{~attempted_requests}Lower the rate[ to less than {asked_rate}]{}: {}.";
-    say!(page, row => words, place, why)
+    say!(page, row => words("lower-rate"), place, why)
 }
 
 fn smaller_prefill(page: &Page<'_>) -> Option<Sentence> {
     let has_others = |row: &Row<'_>| row.key.concurrency.is_some_and(|users| 1 < users);
     let (row, _) = page.largest(|row| long_pauses(page, row).filter(|_| has_others(row)))?;
     let place = say!(page, row => ",{}{*name}", page.there());
-    let words = "Where pauses disturb, let prompts be prefilled in smaller pieces: ITL p99 is \
-                 {itl.p99}, {=itl_tail} times its median{} (vLLM: `--max-num-batched-tokens`).";
-    say!(page, row => words, place)
+    say!(page, row => words("smaller-prefill"), place)
 }
 
 fn fresh_prompts(page: &Page<'_>) -> Option<Sentence> {
@@ -937,15 +838,13 @@ fn fresh_prompts(page: &Page<'_>) -> Option<Sentence> {
     let who = say!(page, row => "{*name}").or_else(|| say!(page, "this run"));
     let probably = if row.is_contaminated() { "" } else { "probably " };
     let command = again_with(page.measured_by(), flag);
-    let words = "{~}{}: {} {}met a warm cache ({$}).";
-    say!(page, words, evidence, advice, who, probably, command.as_str())
+    say!(page, words("fresh-prompts"), evidence, advice, who, probably, command.as_str())
 }
 
 fn repeat(page: &Page<'_>) -> Option<Sentence> {
     page.whole("runs").filter(|runs| page.value(*runs) <= 1.0)?;
     let command = again_with(page.measured_by(), "--repeat 5");
-    let words = "Repeat it to see the variation between runs: so far there is {runs} ({$}).";
-    say!(page, words, command.as_str())
+    say!(page, words("repeat"), command.as_str())
 }
 
 fn more_requests(page: &Page<'_>) -> Option<Sentence> {
@@ -953,14 +852,10 @@ fn more_requests(page: &Page<'_>) -> Option<Sentence> {
     let poor = page.rows.iter().filter(|row| is_certified(row) == Some(false));
     let fewest = page.fewest_requests(poor)?;
     (page.value(fewest) < page.value(floor)).then_some(())?;
-    let words =
-        "Send at least {certified_from} where p99 matters: so far it rests on as few as {=}";
-    let advice = say!(page, words, fewest)?;
+    let advice = say!(page, words("more-requests"), fewest)?;
     // The scenarios of a suite set their number of requests.
     if let MeasuredBy::Suite(name) = page.measured_by() {
-        let words =
-            "{}. Raise `requests` in a suite file of your own; {$} writes one to begin with.";
-        return say!(page, words, advice, own_suite(name).as_str());
+        return say!(page, words("more-requests-of-suite"), advice, own_suite(name).as_str());
     }
     let flag = format!("--requests {}", page.fact(floor).printed);
     let command = again_with(page.measured_by(), &flag);
@@ -997,6 +892,25 @@ fn higher_levels(highest: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_sentence_that_a_rule_names_is_written_and_none_besides() {
+        let rules = include_str!("rules.rs");
+        let code = rules.split("mod tests").next().unwrap();
+        for (name, _) in
+            include_str!("sentences.txt").lines().map(|it| it.split_once(": ").unwrap())
+        {
+            let is_level = name.ends_with("-levels");
+            assert!(is_level || code.contains(&format!("\"{name}\"")), "{name} is in no rule");
+        }
+        for part in code.split("words(\"").skip(1) {
+            let name = part.split('"').next().unwrap();
+            assert!(!words(name).is_empty(), "{name} is no sentence");
+        }
+        let named =
+            ABOVE.map(|(.., name)| name).into_iter().chain(["invalid-levels", "degraded-levels"]);
+        assert!(named.into_iter().all(|name| !words(name).is_empty()));
+    }
 
     /// The command line is another crate, whose tests run these commands.
     #[test]

@@ -321,12 +321,11 @@ fn point(level: &Level<'_>, quantity: Quantity) -> Option<LinePoint> {
         (!across.certified).then(|| uncertified_words(values.unwrap_or(0)).to_owned()),
     ];
     let remarks = remarks.into_iter().flatten().filter(|remark| !remark.is_empty());
-    let note = reservations.iter().cloned().chain(remarks).collect::<Vec<_>>().join("; ");
     Some(LinePoint {
         x: level.load?,
         y: across.mean?,
         interval: pair(across.confidence_interval()),
         hollow: !reservations.is_empty(),
-        note: (!note.is_empty()).then_some(note),
+        note: details(reservations.into_iter().chain(remarks)),
     })
 }
