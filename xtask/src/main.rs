@@ -246,12 +246,18 @@ fn fuzz(words: &[&str]) -> bool {
             }
         };
     }
-    // The layers of an experiment file are part of the program, which is no library.
-    let arguments = ["test", "--package", "inferometer-cli", "--bins", "mutated_files"];
-    let wants_files = !words.contains(&"--target") || words.contains(&"experiment");
-    let mut files = cargo_command(arguments);
-    files.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    run(&mut command) && (!wants_files || run(&mut files))
+    // Experiment files and bundles are read by the program, which is no library.
+    let target = words.chunks(2).find(|pair| pair[0] == "--target").map(|pair| pair[1]);
+    let own = match target {
+        None => Some("mutated_"),
+        Some("experiment") => Some("mutated_files"),
+        Some("bundle") => Some("mutated_bundles"),
+        Some(_) => None,
+    };
+    let mut program = cargo_command(["test", "--package", "inferometer-cli", "--bins"]);
+    program.args(own);
+    program.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    (target == Some("bundle") || run(&mut command)) && (own.is_none() || run(&mut program))
 }
 
 fn seeds(variable: &str, value: &str) -> bool {

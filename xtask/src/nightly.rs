@@ -221,13 +221,17 @@ pub(crate) fn soak(program: &Path, streams: u64, seconds: u64) -> Result<String,
         }
         memory_mib.extend(memory_kib(run.id(), "VmRSS:").map(|kib| kib as f64 / 1_024.0));
     }
+    // The first third is the warm-up. Single peaks depend on the moment.
     let third = memory_mib.len() / 3;
-    let peak = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    let (second, last) = (peak(&memory_mib[third..2 * third]), peak(&memory_mib[2 * third..]));
+    let [second, last] = [third..2 * third, 2 * third..memory_mib.len()].map(|part| {
+        let values = &mut memory_mib[part];
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(0.0)
+    });
     let status = run.wait().map_err(|error| error.to_string())?;
     let figures = format!(
-        "{streams} streams for {seconds} s: the client had at most {second:.1} MiB in the second third \
-         of the time and {last:.1} MiB in the last; the run ended with {status}"
+        "{streams} streams for {seconds} s: the client had {second:.1} MiB in the second third of the time \
+         and {last:.1} MiB in the last (medians); the run ended with {status}"
     );
     asked(program, &folder, &["verify", "latest"])?;
     let _ = fs::remove_dir_all(&folder);
@@ -238,45 +242,58 @@ pub(crate) fn soak(program: &Path, streams: u64, seconds: u64) -> Result<String,
 
 /// Decimal megabytes that a command may have, however many requests a run has.
 const MEMORY_MB_MAX: f64 = 200.0;
+const STREAM_TOKENS: u64 = 1_000;
 
-#[expect(clippy::disallowed_methods, reason = "a chore takes the time of another program")]
 pub(crate) fn memory(program: &Path, requests: u64) -> Result<String, String> {
     let folder = std::env::temp_dir().join(format!("inferometer-memory-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let engine = Served::engine(program, "echo")?;
-    let load =
-        "-q --no-stream --concurrency 64 --input-tokens 16 --output-tokens 4 --telemetry off";
-    let run = format!("run {} --requests {requests} {load}", engine.url());
-    let commands = [
-        run.as_str(),
-        "verify latest",
-        "report latest --to report",
-        "export latest --format csv --to latest.csv",
-        "export latest --format vllm --to latest.json",
-        "export latest --format parquet --to tables",
-    ];
-    let mut table = format!("{:<16} {:>8} {:>10}\n", "command", "seconds", "peak MB");
+    let mut table = format!("{:<24} {:>8} {:>10}\n", "command", "seconds", "peak MB");
     let mut is_bounded = true;
-    for command in commands {
-        let began = Instant::now();
-        let mut child = Command::new(program)
-            .args(command.split(' '))
-            .current_dir(&folder)
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let (ended, peak_kib) = peak_kib(&mut child)?;
-        // A busy machine makes a run invalid; that is no matter of memory.
-        if !matches!(ended.code(), Some(0 | 4)) {
-            return Err(format!("`{command}` ended with {ended}, in {}", folder.display()));
+    let streams = (requests / STREAM_TOKENS).max(1);
+    for (kind, mode, load) in [
+        ("one-shot", "echo", format!("--requests {requests} --no-stream --output-tokens 4")),
+        (
+            "streams",
+            "paced --ttft 1ms --gap 1ms",
+            format!("--requests {streams} --output-tokens {STREAM_TOKENS}"),
+        ),
+    ] {
+        let engine = Served::engine(program, mode)?;
+        let run =
+            format!("run {} -q --concurrency 64 --input-tokens 16 --telemetry off", engine.url());
+        let run = format!("{run} {load}");
+        for (name, command) in [
+            ("run", run.as_str()),
+            ("verify", "verify latest"),
+            ("report", "report latest --to report"),
+            ("export csv", "export latest --format csv --to latest.csv"),
+            ("export vllm", "export latest --format vllm --to latest.json"),
+            ("export parquet", "export latest --format parquet --to tables"),
+        ] {
+            let (seconds, peak_mb) = measured(program, &folder, command)?;
+            is_bounded &= peak_mb <= MEMORY_MB_MAX;
+            let name = format!("{kind}: {name}");
+            let _ = writeln!(table, "{name:<24} {seconds:>8.1} {peak_mb:>10.0}");
         }
-        let (peak_mb, seconds) = (peak_kib as f64 * 1.024e-3, began.elapsed().as_secs_f64());
-        is_bounded &= peak_mb <= MEMORY_MB_MAX;
-        let words = command.split(' ').filter(|word| !word.contains("latest"));
-        let named = words.take(if command.starts_with("export") { 3 } else { 1 });
-        let name = named.filter(|word| !word.starts_with("--")).collect::<Vec<_>>().join(" ");
-        let _ = writeln!(table, "{name:<16} {seconds:>8.1} {peak_mb:>10.0}");
     }
     let _ = fs::remove_dir_all(&folder);
     if is_bounded { Ok(table) } else { Err(format!("more than {MEMORY_MB_MAX} MB:\n{table}")) }
+}
+
+/// The seconds that a command takes, and the megabytes that it has at most.
+#[expect(clippy::disallowed_methods, reason = "a chore takes the time of another program")]
+fn measured(program: &Path, folder: &Path, command: &str) -> Result<(f64, f64), String> {
+    let began = Instant::now();
+    let mut child = Command::new(program)
+        .args(command.split(' '))
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let (ended, peak_kib) = peak_kib(&mut child)?;
+    // A busy machine makes a run invalid; that is no matter of memory.
+    if !matches!(ended.code(), Some(0 | 4)) {
+        return Err(format!("`{command}` ended with {ended}, in {}", folder.display()));
+    }
+    Ok((began.elapsed().as_secs_f64(), peak_kib as f64 * 1.024e-3))
 }

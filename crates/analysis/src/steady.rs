@@ -350,7 +350,7 @@ pub struct SteadyFigures {
     /// Tokens that came inside, or the share of those of answers in one piece; null where answers have
     /// none.
     pub output_throughput: Option<f64>,
-    /// Input, by the share of the time until the first token that lies inside.
+    /// Input, each answer's by the share of its time inside, as `request_throughput` counts it.
     #[serde(default)]
     pub input_throughput: Option<f64>,
     /// Input and output.
@@ -396,10 +396,10 @@ impl SteadyFigures {
                 prefill += tokens;
                 ttft_s += ttft_ms / 1e3;
             }
-            let until = |at| Flight::new(answer.left, at).map_or(0.0, |it| it.share_within(window));
-            input += answer.first.map_or(0.0, |first| tokens * until(first));
+            let share = answer.flight().map_or(0.0, |it| it.share_within(window));
+            input += tokens * share;
             if !course.streams {
-                output += answer.output.count as f64 * until(answer.ended);
+                output += answer.output.count as f64 * share;
             }
         }
         if course.streams {

@@ -17,7 +17,7 @@ pub mod dispatcher;
 mod drive;
 mod exchange;
 pub mod fetch;
-mod http1;
+pub mod http1;
 pub mod limits;
 mod platform;
 pub mod resources;

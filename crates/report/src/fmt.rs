@@ -77,22 +77,34 @@ pub fn megabytes_per_s(bytes: f64) -> String {
 
 /// The ends of an interval: `12.1 to 13.4`.
 pub fn interval(interval: Interval) -> String {
-    format!("{} to {}", number(interval.low), number(interval.high))
+    between(" to ", number(interval.low), &number(interval.high))
 }
 
 /// The ends of an interval in a narrow column: `12.1–13.4`.
 pub fn range(interval: Interval) -> String {
-    format!("{}–{}", number(interval.low), number(interval.high))
+    between("–", number(interval.low), &number(interval.high))
 }
 
 /// The ends of an interval of values in a unit; shares have their sign of per cent.
 pub fn interval_in(interval: Interval, unit: Unit) -> String {
-    format!("{} to {}", in_unit(interval.low, unit), in_unit(interval.high, unit))
+    between(" to ", in_unit(interval.low, unit), &in_unit(interval.high, unit))
+}
+
+/// Two ends; where they look alike, how close they are: no interval has the width zero.
+fn between(joint: &str, low: String, high: &str) -> String {
+    if low == high { format!("{low} {}", below_last_digit(&low)) } else { low + joint + high }
+}
+
+/// `±<0.01`: a width below the last decimal of a number that is shown.
+fn below_last_digit(shown: &str) -> String {
+    let fraction = shown.split_once('.').map_or("", |(_, fraction)| fraction);
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    format!("±<{}", decimals(libm::pow(0.1, digits as f64), digits))
 }
 
 /// The ends of an interval of a chart, without fractions of zeros.
 pub fn ends((low, high): (f64, f64)) -> String {
-    format!("{} to {}", compact(low), compact(high))
+    between(" to ", compact(low), &compact(high))
 }
 
 /// ` (95 %: 12.1 to 13.4)`, or nothing.
@@ -119,10 +131,8 @@ pub fn with_interval(value: Option<f64>, around: Option<Interval>) -> String {
     let same = decimals(half, digits);
     let is_zero = same.bytes().all(|byte| matches!(byte, b'0' | b'.'));
     // A width that vanishes with the decimals of its value is below the last of them.
-    if is_zero && PLAIN_LEAST <= half {
-        return format!("{shown} ±<{}", decimals(libm::pow(0.1, digits as f64), digits));
-    }
-    format!("{shown} ±{same}")
+    let around = if is_zero { below_last_digit(&shown) } else { format!("±{same}") };
+    format!("{shown} {around}")
 }
 
 pub fn figure(found: &Figure) -> String {
@@ -268,10 +278,20 @@ mod tests {
         assert_eq!(shown(1_234.0, 0.25), "1,234 ±<1");
         assert_eq!(shown(123.4, 0.01), "123.4 ±<0.1");
         assert_eq!(shown(2_500.0, 1_250.0), "2,500 ±1,250");
-        assert_eq!(shown(5.0, 0.0), "5.00 ±0.00");
-        assert_eq!(shown(821.0, 1e-13), "821.0 ±0.0");
+        assert_eq!(shown(5.0, 0.0), "5.00 ±<0.01");
+        assert_eq!(shown(821.0, 1e-13), "821.0 ±<0.1");
         assert_eq!(with_interval(Some(5.0), None), "5.00");
         assert_eq!(with_interval(None, None), "–");
+    }
+
+    #[test]
+    fn no_interval_looks_as_if_it_had_no_width() {
+        let same = Interval::new(8.12, 8.121).unwrap();
+        assert_eq!([interval(same), range(same)], ["8.12 ±<0.01", "8.12 ±<0.01"]);
+        assert_eq!(interval_in(Interval::new(0.123, 0.123).unwrap(), Unit::Share), "12.3 % ±<0.1");
+        assert_eq!(ends((1_234.0, 1_234.0)), "1,234 ±<1");
+        let wider = Interval::new(8.12, 8.13).unwrap();
+        assert_eq!([interval(wider), range(wider)], ["8.12 to 8.13", "8.12–8.13"]);
     }
 
     #[test]

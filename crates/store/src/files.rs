@@ -419,3 +419,37 @@ pub(crate) fn lock(file: &File, path: &Path, run: &Path) -> Result<()> {
         Err(TryLockError::Error(error)) => Err(StoreError::Lock { path: path.to_owned(), error }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek};
+
+    use super::*;
+
+    /// R7: a copy that failed left the journal's cursor in its middle, where the next record was written.
+    #[test]
+    fn what_is_written_after_a_copy_that_failed_is_behind_all_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut open = create_new(&path).unwrap();
+        let written = vec![b'a'; 3 << 16];
+        open.write_all(&written).unwrap();
+        let mut full = File::options().write(true).open("/dev/full").unwrap();
+        assert_eq!(copy_from_start(&open, &mut full).unwrap_err().kind(), ErrorKind::StorageFull);
+        open.write_all(b"next").unwrap();
+        let mut found = Vec::new();
+        open.rewind().unwrap();
+        open.read_to_end(&mut found).unwrap();
+        assert_eq!(found, [&written[..], b"next"].concat());
+
+        // A name that cannot be restored at once can be later, with all of it.
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("in-the-way"), b"").unwrap();
+        assert!(restore_name(&open, &path).is_err());
+        fs::remove_dir_all(&path).unwrap();
+        open.write_all(b" and last").unwrap();
+        restore_name(&open, &path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), [&written[..], b"next and last"].concat());
+    }
+}

@@ -13,19 +13,23 @@
 
 pub mod mutation;
 
+use std::future::Future;
 use std::io::Cursor;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::LazyLock;
+use std::task::{Context, Poll, Waker};
 
 use inferometer_analysis::{LatencyOrigin, Requirement, check_slos};
 use inferometer_interchange::{Import, PublishedTable, read_file};
 use inferometer_load::answer::{Answer, AnswerReader, Failure, Framing};
+use inferometer_load::http1::read_pieces;
 use inferometer_load::sse::{JsonLines, SseBounds, SseDecoder};
 use inferometer_model::endpoint::Api;
-use inferometer_model::fetch::FetchReply;
+use inferometer_model::fetch::{Fetch, FetchError, FetchReply, FetchRequest};
 use inferometer_model::import::ImportReading;
 use inferometer_model::spec::{
-    ClientTable, EngineTable, LimitTable, LoadTable, Slo, TargetTable, WorkloadTable,
+    ClientTable, EngineTable, LimitTable, LoadTable, Slo, SourceTable, TargetTable, WorkloadTable,
 };
 use inferometer_model::telemetry::TelemetryEntry;
 use inferometer_model::{JournalEntry, SpecDraft};
@@ -33,7 +37,10 @@ use inferometer_report::narrative::Facts;
 use inferometer_report::narrative::claims::{Ruling, Scope, check};
 use inferometer_report::narrative::facts::FactRow;
 use inferometer_store::{Framed, JournalReader, JournalWriter};
+use inferometer_target::list_models;
 use inferometer_target::metrics::read_reply;
+use inferometer_target::system::ask_server;
+use inferometer_workload::{Inputs, make_plan};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -46,16 +53,29 @@ pub struct Target {
     pub run: fn(&[u8]) -> bool,
 }
 
-pub static TARGETS: [Target; 8] = [
+pub static TARGETS: [Target; 12] = [
+    Target { name: "http1", run: http1 },
     Target { name: "sse", run: sse },
     Target { name: "answer", run: answer },
     Target { name: "prometheus", run: prometheus },
+    Target { name: "server", run: server },
     Target { name: "experiment", run: experiment },
+    Target { name: "sessions", run: sessions },
     Target { name: "import", run: import },
+    Target { name: "published", run: published },
     Target { name: "journal", run: journal },
     Target { name: "threshold", run: threshold },
     Target { name: "claim", run: claim },
 ];
+
+/// Answers of HTTP/1.1: the same, however they are cut.
+pub fn http1(data: &[u8]) -> bool {
+    let whole = read_pieces(&[data]);
+    let bytes: Vec<&[u8]> = data.chunks(1).collect();
+    assert_eq!(read_pieces(&bytes), whole);
+    assert!(whole.head.is_some() || whole.body.is_empty() && whole.cause.is_some());
+    whole.cause.is_none()
+}
 
 /// Event streams and JSON lines: the same, however they are cut.
 pub fn sse(data: &[u8]) -> bool {
@@ -124,6 +144,32 @@ pub fn prometheus(data: &[u8]) -> bool {
     read_reply(&reply).is_ok()
 }
 
+/// A server that gives the same answer to every question about itself.
+struct Parrot<'a>(&'a [u8]);
+
+impl Fetch for Parrot<'_> {
+    async fn fetch(&self, _: FetchRequest<'_>) -> Result<FetchReply, FetchError> {
+        Ok(FetchReply { status: 200, content_type: None, body: self.0.to_vec() })
+    }
+}
+
+/// What servers report of themselves and of their models.
+pub fn server(data: &[u8]) -> bool {
+    let parrot = Parrot(data);
+    let facts = at_once(ask_server(&parrot));
+    let stored = serde_json::to_vec(&facts).unwrap();
+    assert_eq!(facts, serde_json::from_slice(&stored).unwrap(), "stored facts are read again");
+    at_once(list_models(&parrot)).is_ok() || facts != at_once(ask_server(&Parrot(b"null")))
+}
+
+/// What comes of a future that waits for nothing.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(found) => found,
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
 /// The tables of an experiment file.
 pub fn experiment(data: &[u8]) -> bool {
     fn table<T: DeserializeOwned + Default>(file: &Value, name: &str) -> Option<T> {
@@ -151,6 +197,24 @@ pub fn experiment(data: &[u8]) -> bool {
     true
 }
 
+/// Recorded sessions, by the format that their beginning shows.
+pub fn sessions(data: &[u8]) -> bool {
+    let path = std::env::temp_dir().join(format!("inferometer-fuzz-{}", std::process::id()));
+    std::fs::write(&path, data).unwrap();
+    let source = SourceTable { sessions: Some(path.clone()), ..SourceTable::default() };
+    let workload = WorkloadTable { source, seed: Some(1), ..WorkloadTable::default() };
+    let load = LoadTable { concurrency: Some(2), ..LoadTable::default() };
+    let spec = SpecDraft { workload, load, ..SpecDraft::default() }.resolve().unwrap();
+    let inputs = Inputs::gather(&spec);
+    std::fs::remove_file(&path).unwrap();
+    inputs.is_ok_and(|inputs| !make_plan(&spec, &inputs).1.plan.is_empty())
+}
+
+/// Tables of published figures.
+pub fn published(data: &[u8]) -> bool {
+    std::str::from_utf8(data).is_ok_and(|text| PublishedTable::read(text).is_ok())
+}
+
 /// Result files of other tools.
 pub fn import(data: &[u8]) -> bool {
     let import = read_file("file", data, &ImportReading::default());
@@ -158,8 +222,7 @@ pub fn import(data: &[u8]) -> bool {
         let stored = serde_json::to_vec(import).unwrap();
         assert_eq!(*import, serde_json::from_slice::<Import>(&stored).unwrap());
     }
-    let table = std::str::from_utf8(data).is_ok_and(|text| PublishedTable::read(text).is_ok());
-    table || import.is_ok()
+    import.is_ok()
 }
 
 /// A journal, and the payload of a frame behind its checksum.
@@ -206,12 +269,15 @@ pub fn threshold(data: &[u8]) -> bool {
 pub fn claim(data: &[u8]) -> bool {
     static FACTS: LazyLock<Facts> = LazyLock::new(facts);
     let Ok(text) = std::str::from_utf8(data) else { return false };
-    let holds = [Scope::Page, Scope::Scenario("Mixed Traffic")].map(|scope| {
-        let Ruling::Holds { facts } = check(text, scope, &FACTS) else { return false };
-        assert!(!facts.is_empty(), "a sentence without a fact holds");
+    let is_read = [Scope::Page, Scope::Scenario("Mixed Traffic")].map(|scope| {
+        match check(text, scope, &FACTS) {
+            Ruling::Holds { facts } => assert!(!facts.is_empty(), "it holds without a fact"),
+            Ruling::Fails { reasons } => assert!(!reasons.is_empty(), "it fails for no reason"),
+            Ruling::Uncheckable { .. } => return false,
+        }
         true
     });
-    holds.contains(&true)
+    is_read.contains(&true)
 }
 
 fn facts() -> Facts {

@@ -26,6 +26,7 @@ use crate::offered_load::{Delivered, HeldByCap, RATE_APART_GRAVE, SLOTS_EMPTY, S
 use crate::record::{InputTokens, LENGTH_TOLERANCE, Measured};
 use crate::replicas::SourceFigures;
 use crate::server::TOKENS_APART;
+use crate::statistics::{Percentile, Sample};
 use crate::steady::{self, SteadyKind};
 
 /// An entry of a table of warnings. `raise` is a function from the judged thing to [`Raised`].
@@ -163,9 +164,14 @@ const CLOSED_SHARE: f64 = 0.50;
 const EMPTY_SHARE: Limits = bounds(ERRORS_SHARE, 0.10);
 /// An answer that takes so many times the median is named.
 const OUTLIER_TIMES: f64 = 20.0;
+/// Above this share of the time of all answers, a mean, and the throughput of a closed loop, are those of
+/// the outliers.
+const OUTLIER_SHARE: f64 = 0.10;
 /// Tokens that one event may carry, beyond one, without being noted: servers hold text back until a
-/// character is complete. Above the second, the events of a stream do not confirm its usage.
+/// character is complete. Above the second, the events of a stream do not confirm its usage, and above
+/// the third not even where their gaps show that tokens were held back.
 const TOKENS_PER_EVENT_NOTED: f64 = 0.10;
+const TOKENS_UNEXPLAINED_MOST: f64 = 1.20;
 const TOKENS_PER_EVENT_MOST: f64 = 1.50;
 /// The share of streamed answers in one piece above which nothing is known of their tokens.
 const NOT_STREAMING_SHARE: f64 = 0.50;
@@ -650,8 +656,13 @@ static RULES: &[Rule<Raise>] = &[
         let e2e = run.measured.series(&metric::E2E).found.as_ref().ok()?;
         let (median, max) = (e2e.p50?, e2e.max?);
         when(OUTLIER_TIMES * median < max)?;
+        let share = stalled_share(run).unwrap_or(0.0);
         let [median, max] = [median, max].map(number);
-        note(format!("the slowest answer took {max} ms, and the median is {median} ms"))
+        let mut text = format!("the slowest answer took {max} ms, and the median is {median} ms");
+        if OUTLIER_SHARE < share {
+            let _ = write!(text, "; such answers take {} of the time of all", percent(share));
+        }
+        raise(degraded_above(OUTLIER_SHARE, share), text)
     }),
     rule("output-length", CheckKind::OutputLength, |run| {
         let share = share(run.measured.anomalies.output_off, run.measured.ok)?;
@@ -701,7 +712,10 @@ static RULES: &[Rule<Raise>] = &[
         when(1.0 + TOKENS_PER_EVENT_NOTED < per_event)?;
         let text = "usage counts for every event of the streams, and nothing confirms it";
         let text = format!("{} tokens are what {text}", number(per_event));
-        raise(degraded_above(TOKENS_PER_EVENT_MOST, per_event), text)
+        let explained = odd.unmarked_tokens as f64 / odd.explained_tokens.max(1) as f64;
+        let is_explained =
+            explained <= TOKENS_UNEXPLAINED_MOST && per_event <= TOKENS_PER_EVENT_MOST;
+        raise(if is_explained { Severity::Note } else { Severity::Degraded }, text)
     }),
     rule("token-source", CheckKind::TokenCounts, |run| {
         let requests = positive(run.measured.tokens.output_source.events)?;
@@ -828,6 +842,29 @@ fn client_delay_ms(record: &RequestRecord) -> Option<f64> {
     });
     let delay = record.sent?.since(record.admitted)?.saturating_sub(opened);
     Some(delay.as_secs_f64() * 1e3)
+}
+
+/// The share of the time of all answers that the answers take which are outliers for their length: by
+/// their time, and by their time for each token of their input and of their output.
+fn stalled_share(run: &RunContext<'_>) -> Option<f64> {
+    let took = |record: &RequestRecord| {
+        let is_ok = record.ending.outcome == Outcome::Ok;
+        let took = record.ending.at.since(record.sent?).filter(|_| is_ok)?.as_secs_f64();
+        let output = record.usage.and_then(|usage| usage.completion_tokens);
+        let output = output.unwrap_or(record.asked.output_tokens.into());
+        let per = |tokens: u64| took / tokens.max(1) as f64;
+        Some([took, per(InputTokens::from_record(record).count), per(output)])
+    };
+    let all = || run.observations.records.iter().filter_map(|record| took(&record));
+    let median = |which: usize| {
+        let values = Sample::new(all().map(|times| times[which]).collect())?;
+        Some(values.percentile(Percentile::P50))
+    };
+    let limits = [median(0)?, median(1)?, median(2)?].map(|median| OUTLIER_TIMES * median);
+    let is_outlier = |times: &[f64; 3]| times.iter().zip(limits).all(|(time, limit)| limit < *time);
+    let seconds = |times: [f64; 3]| times[0];
+    let outliers: f64 = all().filter(is_outlier).map(seconds).sum();
+    Some(outliers / all().map(seconds).sum::<f64>())
 }
 
 /// The number of requests that would do, where the run has too few for its load.

@@ -119,6 +119,20 @@ fn requests_that_never_left_lower_the_rate() {
     assert!(found.fit_reason.unwrap().contains("not known"));
 }
 
+/// Once shown as planned at 703.85 per second, of a schedule of 300 whose tail never left.
+#[test]
+fn a_tail_that_never_left_does_not_raise_the_planned_rate() {
+    let mut cut = played(|_| 100.0, |_, _| 0.5, EVEN);
+    cut.records.held_mut().truncate(170);
+    let at = cut.ending.at;
+    let part = NotSent { first: RequestId(170), count: 230, cause: Cause::ClientResource, at };
+    cut.not_sent = vec![part];
+    let found = schedule(&cut);
+    assert_eq!((found.requests, found.unsent), (170, 230));
+    close(found.intended_per_s, 10.0);
+    close(found.sent_per_s, 169.0 / 39.9);
+}
+
 #[test]
 fn a_schedule_without_one_law_says_so() {
     let mut ramp = played(|_| 100.0, |_, _| 0.5, EVEN);

@@ -27,8 +27,6 @@ pub(crate) struct Attempt {
     pub(crate) cached: Option<u64>,
     pub(crate) input: InputTokens,
     pub(crate) output: OutputTokens,
-    /// When the first output came, if any did: then the input has been worked on.
-    pub(crate) first: Option<Moment>,
     /// Without those of a stream where none was asked for.
     pub(crate) latencies: RequestLatencies,
     /// Whether it is an answer that met every SLO about each request.
@@ -84,7 +82,6 @@ impl AttemptReader {
             cached: record.usage.and_then(|usage| usage.cached_tokens),
             input: InputTokens::from_record(record),
             output: tokens,
-            first: output.arrivals.first().map(|arrival| arrival.at),
             latencies,
             meets_slos: is_ok && self.slos.iter().all(|(_, slo)| latencies.meet(slo)),
         }

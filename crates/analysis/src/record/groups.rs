@@ -292,9 +292,11 @@ pub(crate) struct Anomalies {
     /// Arrivals that were read in time, and those of them that brought several output events.
     pub(crate) arrivals: u64,
     pub(crate) arrivals_grouped: u64,
-    /// Output events of the streams whose tokens only usage counts, and those tokens.
+    /// Output events of the streams whose tokens only usage counts, those tokens, and how many of them
+    /// the streams explain.
     pub(crate) unmarked_events: u64,
     pub(crate) unmarked_tokens: u64,
+    pub(crate) explained_tokens: u64,
     /// Time from the last output of a stream to its end, and from the request to its last output.
     pub(crate) after_output: Duration,
     pub(crate) until_output: Duration,
@@ -417,6 +419,7 @@ impl Anomalies {
         if tokens.source == TokenSource::Usage && output.marked_tokens().is_none() {
             self.unmarked_events += output.events;
             self.unmarked_tokens = self.unmarked_tokens.saturating_add(tokens.count);
+            self.explained_tokens += output.tokens_at_most(record).min(tokens.count);
         }
         if let Some(wire) = Flight::on_the_wire(record)
             && let Some(last) = output.arrivals.last().map(|arrival| arrival.at.as_nanos())

@@ -483,6 +483,35 @@ mod tests {
         }
     }
 
+    /// `cargo xtask fuzz --target bundle` gives it more of them. A changed bundle is refused; one whose index
+    /// is changed and covered again is read or refused.
+    #[test]
+    fn mutated_bundles_are_refused_or_read_into_their_folder() {
+        let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
+        let executions = number("INFEROMETER_EXECUTIONS").unwrap_or(300);
+        let seed = number("INFEROMETER_SEED").unwrap_or(1);
+        let bundles = [bundle(None), bundle(Some(&key()))];
+        let mut mutations = fuzz_targets::mutation::Mutations::new(&bundles, seed);
+        let index = |path: &str| {
+            let sha256 = hex(&Sha256::digest(b""));
+            let files = vec![FileEntry { path: path.to_owned(), bytes: 0, sha256 }];
+            let [schema, name, tool_version] = [SCHEMA, "a", "1"].map(str::to_owned);
+            serde_json::to_vec(&Index { schema, name, is_redacted: true, tool_version, files })
+        };
+        let indexes = [index("manifest.json").unwrap(), index("points/0/x").unwrap()];
+        let mut changed = fuzz_targets::mutation::Mutations::new(&indexes, seed);
+        for _ in 0..executions {
+            let input = mutations.next_input();
+            assert!(read_bytes(input).is_err() || bundles.iter().any(|whole| whole == input));
+            let index = changed.next_input();
+            let head = format!("{MAGIC} {}\n{UNSIGNED}\n", hex(&Sha256::digest(index)));
+            if let Ok(unpacked) = read_bytes(&[head.as_bytes(), index, b"\n"].concat()) {
+                let beside = std::fs::read_dir(unpacked.folder.0.parent().unwrap()).unwrap();
+                assert_eq!(beside.count(), 1, "{}", String::from_utf8_lossy(index));
+            }
+        }
+    }
+
     /// Faults: 109.
     #[test]
     fn no_path_leaves_the_folder() {

@@ -7,49 +7,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
-/// What an answer came to.
-#[derive(Debug, PartialEq, Eq)]
-struct Read {
-    /// Where there was one: its status, and what its headers say of the body.
-    head: Option<(u16, Option<String>)>,
-    body: Vec<u8>,
-    cause: Option<Cause>,
-    leaves_open: bool,
-}
-
-/// Reads an answer that comes in these pieces, before the other side closes.
-fn read(pieces: &[&[u8]]) -> Read {
-    let mut answer = Answer::default();
-    let mut read = Read { head: None, body: Vec::new(), cause: None, leaves_open: false };
-    let mut pieces = pieces.iter().copied().filter(|piece| !piece.is_empty());
-    let took = (|| -> Result<(), Failure> {
-        let head = loop {
-            let piece = pieces.next().ok_or_else(closed)?;
-            if let Some(head) = answer.take_head(piece)? {
-                break head;
-            }
-        };
-        read.head = Some((head.status.as_u16(), head.content_type));
-        let behind_head = std::mem::take(&mut answer.held);
-        let mut on_part = |part: &[u8]| {
-            read.body.extend_from_slice(part);
-            Ok(())
-        };
-        answer.take_body(&behind_head, &mut on_part)?;
-        while !answer.body.has_ended() {
-            match pieces.next() {
-                Some(piece) => answer.take_body(piece, &mut on_part)?,
-                None => answer.close()?,
-            }
-        }
-        Ok(())
-    })();
-    read.cause = took.err().and_then(|failure| failure.cause);
-    // What comes later is found by whoever takes the connection next.
-    read.leaves_open = read.cause.is_none() && answer.leaves_open() && pieces.next().is_none();
-    read
-}
-
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
 fn answers() -> Vec<String> {
@@ -117,7 +74,7 @@ fn answers() -> Vec<String> {
 }
 
 /// The same, by hyper.
-fn read_by_hyper(answer: &[u8]) -> Read {
+fn read_by_hyper(answer: &[u8]) -> ReadPieces {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let tasks = tokio::task::LocalSet::new();
     tasks.block_on(&runtime, ask_by_hyper(answer))
@@ -129,7 +86,7 @@ async fn settle() {
     }
 }
 
-async fn ask_by_hyper(answer: &[u8]) -> Read {
+async fn ask_by_hyper(answer: &[u8]) -> ReadPieces {
     let (near, mut far) = tokio::io::duplex(1 << 20);
     let mut builder = hyper::client::conn::http1::Builder::new();
     builder.max_buf_size(HEADER_BYTES_MAX).max_headers(HEADERS_MAX);
@@ -147,7 +104,7 @@ async fn ask_by_hyper(answer: &[u8]) -> Read {
     // Who still waits can only be helped by the end.
     far.take_if(|_| !asked.is_finished());
     let (mut sender, answered) = asked.await.unwrap();
-    let mut read = Read { head: None, body: Vec::new(), cause: None, leaves_open: false };
+    let mut read = ReadPieces { head: None, body: Vec::new(), cause: None, leaves_open: false };
     let mut answered = match answered {
         Ok(answered) => answered,
         Err(error) => {
@@ -188,7 +145,7 @@ async fn ask_by_hyper(answer: &[u8]) -> Read {
 #[test]
 fn answers_come_to_the_same_as_with_hyper() {
     for answer in answers() {
-        let (ours, theirs) = (read(&[answer.as_bytes()]), read_by_hyper(answer.as_bytes()));
+        let (ours, theirs) = (read_pieces(&[answer.as_bytes()]), read_by_hyper(answer.as_bytes()));
         assert_eq!(ours, theirs, "{:?}", &answer[..answer.len().min(300)]);
     }
 }
@@ -198,16 +155,16 @@ fn answers_come_to_the_same_as_with_hyper() {
 fn an_answer_does_not_depend_on_where_it_was_cut() {
     for answer in answers().iter().filter(|answer| answer.len() < 200) {
         let bytes = answer.as_bytes();
-        let whole = read(&[bytes]);
+        let whole = read_pieces(&[bytes]);
         for first in 0..=bytes.len() {
             for second in first..=bytes.len() {
                 let pieces = [&bytes[..first], &bytes[first..second], &bytes[second..]];
                 // Bytes behind an answer may come after it was taken for whole.
-                assert_eq!(read(&pieces), whole, "{answer:?} cut at {first} and {second}");
+                assert_eq!(read_pieces(&pieces), whole, "{answer:?} cut at {first} and {second}");
             }
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert_eq!(read(&single), whole, "{answer:?} byte by byte");
+        assert_eq!(read_pieces(&single), whole, "{answer:?} byte by byte");
     }
 }
 
@@ -234,7 +191,7 @@ proptest! {
                 _ => answer.truncate(place + 1),
             }
         }
-        prop_assert_eq!(read(&[&answer]), read_by_hyper(&answer));
+        prop_assert_eq!(read_pieces(&[&answer]), read_by_hyper(&answer));
     }
 }
 

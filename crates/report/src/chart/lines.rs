@@ -1052,6 +1052,7 @@ mod tests {
         }
     }
 
+    /// N12: the name of one level stood at the mark of the next.
     #[test]
     fn a_name_is_nearer_to_its_own_mark_than_to_any_other() {
         let points = [point(40.0, 40.0), point(41.2, 42.0), point(42.4, 44.0), point(80.0, 10.0)];

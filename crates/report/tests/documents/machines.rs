@@ -4,6 +4,7 @@ use inferometer_analysis::Summary;
 use inferometer_analysis::machines::ServersBy;
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_model::study::{Dimension, Question, Sweep};
+use inferometer_model::system::{Machine, ServerFacts};
 use inferometer_report::document::{Document, markdown};
 use inferometer_report::narrative::Narrative;
 use inferometer_report::pages::{self, SuiteInput, csv};
@@ -100,14 +101,17 @@ fn sweep(of: impl Fn(&PointResult) -> Summary) -> (SetSummary, Vec<PointResult>)
     let points: Vec<PointResult> = results(|_| 0).split_off(2);
     let points: Vec<PointResult> =
         points.into_iter().map(|it| PointResult { summary: of(&it), ..it }).collect();
-    let question = Question::Sweep(Sweep {
+    (SetSummary::summarize(&manifest(question(), &["stock"]), &points), points)
+}
+
+fn question() -> Question {
+    Question::Sweep(Sweep {
         dimension: Dimension::Concurrency,
         levels: Vec::new(),
         waves: None,
         fine: None,
         find: None,
-    });
-    (SetSummary::summarize(&manifest(question, &["stock"]), &points), points)
+    })
 }
 
 fn run_page(summary: &Summary) -> String {
@@ -215,6 +219,33 @@ fn throughput_is_that_of_a_gpu_where_it_is_known_which_are_the_servers() {
     assert!(page(None).contains("the number of GPUs is not known"));
     let known = page(Some(ServersBy::Processes));
     assert!(known.contains("Output throughput per GPU against speed for each user"), "{known}");
+}
+
+/// N4: the header and the table of the servers showed the first of them only.
+#[test]
+fn a_page_of_two_servers_has_the_hardware_and_the_context_of_each() {
+    let (_, first) = sweep(|it| it.summary.clone());
+    let both = [("EPYC 9654", 4_096), ("Xeon 8480", 8_192)];
+    let points = (0..).zip(both).flat_map(|(condition, (cpu, context))| {
+        first.clone().into_iter().map(move |mut it| {
+            it.point.number += 10 * condition;
+            it.point.condition = condition;
+            let cpu_model = Some(cpu.to_owned());
+            it.summary.system.server = Some(ServerFacts {
+                context_tokens: Some(context),
+                machine: Some(Machine { cpu_model, ..Machine::default() }),
+                ..ServerFacts::default()
+            });
+            it
+        })
+    });
+    let points: Vec<PointResult> = points.collect();
+    let manifest = manifest(question(), &["stock", "tuned"]);
+    let page = set_page(&(SetSummary::summarize(&manifest, &points), points));
+    let page = markdown::render(&page).text;
+    for part in ["stock: EPYC 9654; tuned: Xeon 8480", "4,096 tokens", "8,192 tokens"] {
+        assert!(page.contains(part), "{part} is missing: {page}");
+    }
 }
 
 #[test]

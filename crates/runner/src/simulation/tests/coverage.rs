@@ -14,8 +14,15 @@ use serde_json::{Value, json};
 use super::super::*;
 
 /// The quantities that are judged, by the names that `--require` takes.
-const QUANTITIES: [&str; 6] =
-    ["ttft.mean", "ttft.p50", "tpot.mean", "e2e.mean", "request_throughput", "output_throughput"];
+const QUANTITIES: [&str; 7] = [
+    "ttft.mean",
+    "ttft.p50",
+    "tpot.mean",
+    "e2e.mean",
+    "request_throughput",
+    "output_throughput",
+    "input_throughput",
+];
 const REQUESTS: [u64; 3] = [100, 400, 2_000];
 /// The nominal coverage, and the least that is accepted of a few hundred runs.
 const NOMINAL: f64 = 0.95;
@@ -54,7 +61,7 @@ const REGIMES: [Regime; 5] = [
         load: || json!({"rate": 4.0}),
         workload: SINGLE,
         slots: None,
-        truth: [25.96, 25.31, 6.954, 463.5, 3.991, 255.1],
+        truth: [25.96, 25.31, 6.954, 463.5, 3.991, 255.1, 2_043.0],
         printed_from: 100,
     },
     Regime {
@@ -62,7 +69,7 @@ const REGIMES: [Regime; 5] = [
         load: || json!({"rate": 21.3}),
         workload: SINGLE,
         slots: Some(16),
-        truth: [65.27, 36.60, 8.642, 609.0, 21.28, 1_360.3],
+        truth: [65.27, 36.60, 8.642, 609.0, 21.28, 1_360.3, 10_900.0],
         printed_from: 2_000,
     },
     Regime {
@@ -70,7 +77,7 @@ const REGIMES: [Regime; 5] = [
         load: || json!({"rate": 8.0, "arrivals": "gamma", "burstiness": 0.2}),
         workload: SINGLE,
         slots: Some(16),
-        truth: [54.03, 41.90, 7.788, 539.7, 7.978, 510.1],
+        truth: [54.03, 41.90, 7.788, 539.7, 7.978, 510.1, 4_085.0],
         printed_from: 2_000,
     },
     Regime {
@@ -83,7 +90,7 @@ const REGIMES: [Regime; 5] = [
             })
         },
         slots: None,
-        truth: [25.31, 24.59, 7.596, 503.2, 14.92, 953.8],
+        truth: [25.31, 24.59, 7.596, 503.2, 14.92, 953.8, 16_650.0],
         printed_from: 2_000,
     },
     Regime {
@@ -91,7 +98,7 @@ const REGIMES: [Regime; 5] = [
         load: || json!({"concurrency": 8}),
         workload: SINGLE,
         slots: None,
-        truth: [31.94, 30.93, 7.772, 521.0, 15.36, 981.5],
+        truth: [31.94, 30.93, 7.772, 521.0, 15.36, 981.5, 7_864.0],
         printed_from: 100,
     },
 ];
@@ -156,9 +163,9 @@ impl Regime {
     }
 }
 
-/// Sent, first token, last token, all in seconds, and the number of tokens of each request.
+/// Sent, first token, last token, all in seconds, and the output and input tokens of each request.
 #[derive(Default)]
-struct Ends(Vec<[f64; 4]>);
+struct Ends(Vec<[f64; 5]>);
 
 impl Observer for Ends {
     type Notes = ();
@@ -166,7 +173,8 @@ impl Observer for Ends {
     fn ended(&mut self, flight: Flight<()>, _: End) -> Result<()> {
         let s = |at: Option<Moment>| at.unwrap().as_nanos() as f64 / 1e9;
         let [first, last] = [flight.first, flight.last].map(s);
-        self.0.push([s(Some(flight.sent)), first, last, f64::from(flight.tokens)]);
+        let [output, input] = [flight.tokens, flight.prompt_tokens].map(f64::from);
+        self.0.push([s(Some(flight.sent)), first, last, output, input]);
         Ok(())
     }
 }
@@ -176,8 +184,8 @@ impl Ends {
         let over_s = self.0.iter().map(|request| request[0]).fold(0.0, f64::max);
         let (from, to) = (over_s * EDGES.0, over_s * (1.0 - EDGES.1));
         let inside = |at: f64| (from..to).contains(&at);
-        let sent: Vec<&[f64; 4]> = self.0.iter().filter(|request| inside(request[0])).collect();
-        let mean = |value: fn(&[f64; 4]) -> f64| {
+        let sent: Vec<&[f64; 5]> = self.0.iter().filter(|request| inside(request[0])).collect();
+        let mean = |value: fn(&[f64; 5]) -> f64| {
             sent.iter().map(|it| value(it)).sum::<f64>() / sent.len() as f64
         };
         let mut ttft: Vec<f64> = sent.iter().map(|it| it[1] - it[0]).collect();
@@ -185,14 +193,15 @@ impl Ends {
         let (_, median, _) = ttft.select_nth_unstable_by(middle, f64::total_cmp);
         let ended = self.0.iter().filter(|request| inside(request[2]));
         // The tokens of a request whose end is inside stand for those that came inside of others.
-        let tokens: f64 = ended.clone().map(|request| request[3]).sum();
+        let tokens = |which: usize| ended.clone().map(|request| request[which]).sum::<f64>();
         [
             1e3 * mean(|it| it[1] - it[0]),
             1e3 * *median,
             1e3 * mean(|it| (it[2] - it[1]) / (it[3] - 1.0)),
             1e3 * mean(|it| it[2] - it[0]),
-            ended.count() as f64 / (to - from),
-            tokens / (to - from),
+            ended.clone().count() as f64 / (to - from),
+            tokens(3) / (to - from),
+            tokens(4) / (to - from),
         ]
     }
 }

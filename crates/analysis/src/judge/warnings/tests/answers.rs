@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use inferometer_model::RequestRecord;
-use inferometer_model::record::FinishReason;
+use inferometer_model::record::{Carried, Event, FinishReason};
 use inferometer_model::spec::{DatasetSpec, Images, Lengths, MixPart, Source};
 
 use super::*;
-use crate::fixture::{Given, calm, raised};
+use crate::fixture::{Given, calm, calm_of, raised, run};
 
 /// A calm run in which the first `count` answers are changed.
 fn with(count: usize, change: impl Fn(&mut RequestRecord)) -> Vec<(&'static str, Severity)> {
@@ -56,20 +56,86 @@ fn answers_that_were_not_to_stream_may_come_in_one_piece() {
     assert_eq!(raised(&observations), []);
 }
 
+/// The severity of `outliers` in a run of so many calm answers, the first of which takes `times` as long.
+/// The last token of a calm answer arrives after 120 ms.
+fn outliers(requests: u64, times: u64, change: fn(&mut RequestRecord)) -> Option<Severity> {
+    let mut observations = calm_of(requests);
+    let record = &mut observations.records.held_mut()[0];
+    let at = record.sent.unwrap() + Duration::from_millis(120 * times);
+    let last = record.reads.last_mut().unwrap();
+    (last.kernel, last.user) = (last.kernel.map(|_| at), at);
+    record.ending.at = at;
+    change(record);
+    let found = raised(&observations);
+    found.iter().find(|(key, _)| *key == "outliers").map(|(_, severity)| *severity)
+}
+
 #[test]
 fn an_answer_that_took_many_times_the_median_is_named() {
-    // The last token of a calm answer arrives after 120 ms.
-    let slower = |times: u64| {
-        move |record: &mut RequestRecord| {
-            let at = record.sent.unwrap() + Duration::from_millis(120 * times);
-            let last = record.reads.last_mut().unwrap();
-            (last.kernel, last.user) = (last.kernel.map(|_| at), at);
-            record.ending.at = at;
-        }
+    assert_eq!(outliers(40, 20, |_| ()), None);
+    // One answer is a third of the time of forty, and a twentieth of that of four hundred.
+    assert_eq!(outliers(40, 21, |_| ()), Some(Severity::Degraded));
+    assert_eq!(outliers(400, 21, |_| ()), Some(Severity::Note));
+    assert_eq!(outliers(400, 60, |_| ()), Some(Severity::Degraded));
+}
+
+#[test]
+fn an_answer_that_takes_long_for_its_length_only_is_no_outlier() {
+    let longer = |record: &mut RequestRecord| {
+        record.asked.output_tokens = 63;
+        record.usage.as_mut().unwrap().completion_tokens = Some(63);
+        record.events.iter_mut().for_each(|event| event.tokens = Some(21));
     };
-    let is_named = |found: Vec<(&str, Severity)>| found.contains(&("outliers", Severity::Note));
-    assert!(!is_named(with(1, slower(20))));
-    assert!(is_named(with(1, slower(21))));
+    assert_eq!(outliers(40, 21, longer), Some(Severity::Note));
+    let of_long_prompt =
+        |record: &mut RequestRecord| record.usage.as_mut().unwrap().prompt_tokens = Some(512 * 21);
+    assert_eq!(outliers(40, 21, of_long_prompt), Some(Severity::Note));
+}
+
+/// The severity of `tokens-per-event` where usage reports so many tokens for events with these gaps in
+/// milliseconds, which nothing marks.
+fn unmarked(tokens: u32, gaps: &[u64], change: fn(&mut RequestRecord)) -> Option<Severity> {
+    let answer = |id| {
+        let sent = 1_000 * id;
+        let mut at = sent + 50;
+        let mut given = Given::ok(id).moments(sent, sent, sent).arrival(at, &[None]);
+        for gap in gaps {
+            at += gap;
+            given = given.arrival(at, &[None]);
+        }
+        let mut record = given.asked(512, tokens).usage(512, tokens.into()).record();
+        change(&mut record);
+        record
+    };
+    let found = raised(&run((0..40).map(answer).collect()));
+    found.iter().find(|(key, _)| *key == "tokens-per-event").map(|(_, severity)| *severity)
+}
+
+#[test]
+fn tokens_that_neither_events_nor_gaps_explain_degrade_a_run() {
+    let even = [10; 11];
+    assert_eq!(unmarked(13, &even, |_| ()), None);
+    assert_eq!(unmarked(14, &even, |_| ()), Some(Severity::Note));
+    assert_eq!(unmarked(16, &even, |_| ()), Some(Severity::Degraded));
+    // Text that is held back until its characters are complete leaves longer gaps: llama.cpp with tokens
+    // of single bytes sends 18 events for 24 tokens.
+    let held_back = [10, 20, 10, 10, 20, 10, 10, 20, 10, 10, 20, 10, 10, 20, 10, 10, 20];
+    assert_eq!(unmarked(24, &held_back, |_| ()), Some(Severity::Note));
+    // Beyond that the gaps do not help: TPOT and decode speed are null.
+    assert_eq!(unmarked(24, &[20; 11], |_| ()), Some(Severity::Degraded));
+}
+
+#[test]
+fn empty_deltas_and_the_end_of_an_answer_may_be_tokens() {
+    let with_empty = |record: &mut RequestRecord| {
+        let empty = Event { carried: Carried::CHOICE, text_bytes: 0, ..record.events[0] };
+        record.events.extend([empty; 4]);
+    };
+    assert_eq!(unmarked(16, &[10; 11], with_empty), Some(Severity::Note));
+    // Five tokens and the one that ends the answer.
+    assert_eq!(unmarked(5, &[10; 3], |_| ()), Some(Severity::Degraded));
+    let stopped = |record: &mut RequestRecord| record.finishes[0].reason = FinishReason::Stop;
+    assert_eq!(unmarked(5, &[10; 3], stopped), Some(Severity::Note));
 }
 
 /// Faults: 67.

@@ -33,6 +33,15 @@ fn a_rate_over_a_time_is_compared_with_what_left_in_it() {
     assert!(behind.saturated && behind.share < 0.85, "{behind:?}");
 }
 
+/// N12: "served 100 %" beside half of the rate. What was served is a rate of its own, and its share is of the
+/// requests that the schedule had.
+#[test]
+fn a_schedule_that_had_few_requests_is_served_at_its_own_rate() {
+    let found = served(&[run(460, 100.0, ExtentFacts::DurationS(100.0))]);
+    assert!((found.served_per_s - 4.6).abs() < 0.01 && 0.99 < found.share, "{found:?}");
+    assert_eq!(found.asked_per_s, 10.0);
+}
+
 #[test]
 fn few_requests_of_a_random_schedule_are_given_the_doubt() {
     let count = ExtentFacts::Requests(100);
