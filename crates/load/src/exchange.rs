@@ -247,6 +247,11 @@ impl Exchanges {
         dial(&self.target, &self.clock, self.next_ordinal(), stage).await
     }
 
+    /// Drivers of the run, this one included.
+    pub(crate) fn drivers(&self) -> usize {
+        self.ordinal_step.max(1) as usize
+    }
+
     fn next_ordinal(&self) -> u32 {
         let ordinal = self.ordinal.get();
         self.ordinal.set(ordinal.saturating_add(self.ordinal_step));

@@ -223,6 +223,7 @@ pub enum Connections {
     /// Whichever is idle is taken, the most recently used first.
     Reuse,
     /// A fresh one for each request.
+    #[serde(alias = "fresh")]
     New,
     /// Each slot, as each user behind it, has its own and keeps it.
     PerUser,
