@@ -235,8 +235,7 @@ pub enum Connections {
 pub enum HttpVersion {
     #[default]
     Http1,
-    /// Requests share connections, and the moment of a read is the client's own: the kernel's
-    /// stamp belongs to bytes of many answers.
+    /// Requests share connections.
     Http2,
 }
 

@@ -38,7 +38,7 @@ pub struct TargetTable {
     /// One connection for many requests, a new one for each, or one for each user [default: as
     /// the server does]
     pub connections: Option<Connections>,
-    /// Speak HTTP/2, over TLS or not; tokens are then stamped by this program, not by the kernel
+    /// Speak HTTP/2, over TLS or not
     pub http2: Option<bool>,
     /// Do not check the server's TLS certificate: any server may answer, and every page says so
     pub insecure: Option<bool>,
