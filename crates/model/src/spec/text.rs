@@ -556,7 +556,8 @@ mod tests {
         assert_eq!(Renewal::names(), ["each-repetition", "each-run", "never"]);
         assert_eq!(Connections::read("fresh"), Ok(Connections::New));
         assert_eq!(serde_json::from_str::<Connections>("\"fresh\"").unwrap(), Connections::New);
-        assert!(Connections::New.to_possible_value().unwrap().matches("fresh", false));
+        let new = clap::ValueEnum::to_possible_value(&Connections::New).unwrap();
+        assert!(new.matches("fresh", false));
     }
 
     #[test]
