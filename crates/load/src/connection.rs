@@ -1,21 +1,13 @@
-//! A connection of our own: dialled by us, secured by us, and never retried. HTTP/1.1 is framed by us, HTTP/2 by hyper.
+//! A connection of our own: dialled by us, secured by us, and never retried.
 
-use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
-use std::error::Error as _;
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderName;
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::client::conn::http2;
-use hyper_util::rt::TokioIo;
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::{ConnectionFacts, Dial};
@@ -25,18 +17,13 @@ use rustls::AlertDescription;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
 use tokio_rustls::client::TlsStream;
 
 use crate::answer::Failure;
-use crate::clock::SystemClock;
-use crate::http1::{HEADER_BYTES_MAX, Head, Http1};
-use crate::limits::before;
+use crate::http1::{Head, Http1};
+use crate::http2::Lease;
 use crate::socket::{DriverClock, StampedSocket, Wire};
 use crate::target::Target;
-
-/// A request as HTTP/2 takes it.
-pub(crate) type Request = http::Request<Full<Bytes>>;
 
 /// Why a request that was to be sent has no answer.
 pub(crate) enum NotAnswered {
@@ -44,7 +31,7 @@ pub(crate) enum NotAnswered {
     /// The connection broke before an answer came.
     Broken(Failure),
     /// The connection was found closed before a byte of the request had left.
-    Unsent(Box<Request>),
+    Unsent,
 }
 
 impl NotAnswered {
@@ -54,7 +41,7 @@ impl NotAnswered {
         match self {
             Self::Broken(failure) if !was_closed => failure,
             Self::Ended(failure) => failure,
-            Self::Broken(_) | Self::Unsent(_) => {
+            Self::Broken(_) | Self::Unsent => {
                 Failure::new(Outcome::TransportError, Cause::StalePool)
             }
         }
@@ -84,6 +71,11 @@ impl Connection {
         Box::new(Self { carrier, wire, ordinal, dial, ahead: None, first_use: None })
     }
 
+    /// A request's place on a connection that others share.
+    pub(crate) fn shared(lease: Lease, wire: Wire, ordinal: u32, dial: Option<Dial>) -> Box<Self> {
+        Self::new(Carrier::Shared(lease), wire, ordinal, dial)
+    }
+
     /// Sends a request over a connection of its own, and returns with the head of its answer.
     pub(crate) fn send(
         &mut self,
@@ -103,11 +95,14 @@ impl Connection {
     }
 
     /// The same over a shared one.
-    pub(crate) async fn send_shared(&mut self, request: Request) -> Result<Head, NotAnswered> {
-        self.wire.begin();
+    pub(crate) async fn send_shared(
+        &mut self,
+        request: http::Request<()>,
+        body: Bytes,
+    ) -> Result<Head, NotAnswered> {
         match &mut self.carrier {
             Carrier::Own(_) => Err(NotAnswered::Ended(reset())),
-            Carrier::Shared(lease) => lease.send(request, &self.wire).await,
+            Carrier::Shared(lease) => lease.send(request, body, &self.wire).await,
         }
     }
 
@@ -170,7 +165,7 @@ pub(crate) async fn dial(
 }
 
 /// Opens a socket, and secures it where the target is.
-async fn open(
+pub(crate) async fn open(
     target: &Target,
     clock: &DriverClock,
     wire: &Wire,
@@ -273,33 +268,6 @@ fn connect_failure(error: &io::Error) -> Failure {
     Failure { outcome, ..failure }
 }
 
-/// What an error of hyper's means, in our words.
-fn http_failure(error: &hyper::Error, in_body: bool) -> Failure {
-    // A frame that ends one stream of a shared connection says so itself.
-    if let Some(h2) = error.source().and_then(|source| source.downcast_ref::<h2::Error>()) {
-        return http2_failure(h2);
-    }
-    match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
-        Some(io) => io_failure_at(io, in_body),
-        None => Failure::with_message(Outcome::TransportError, Cause::Reset, error.to_string()),
-    }
-}
-
-fn http2_failure(error: &h2::Error) -> Failure {
-    if let Some(io) = error.get_io() {
-        return io_failure(io);
-    }
-    let (outcome, cause) = if error.is_library() {
-        // What the server sent is not HTTP/2 as we read it.
-        (Outcome::ProtocolError, Cause::BadFraming)
-    } else if error.is_go_away() && error.is_remote() {
-        (Outcome::TransportError, Cause::GoAway)
-    } else {
-        (Outcome::TransportError, Cause::Reset)
-    };
-    Failure::with_message(outcome, cause, error.to_string())
-}
-
 pub(crate) fn is_breakage(kind: io::ErrorKind) -> bool {
     matches!(
         kind,
@@ -324,7 +292,7 @@ pub(crate) fn io_failure_at(error: &io::Error, in_body: bool) -> Failure {
     }
 }
 
-fn reset() -> Failure {
+pub(crate) fn reset() -> Failure {
     Failure::new(Outcome::TransportError, Cause::Reset)
 }
 
@@ -409,269 +377,6 @@ impl AsyncWrite for Socket {
             Self::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Tls(socket) => Pin::new(socket).poll_shutdown(cx),
         }
-    }
-}
-
-// HTTP/2: connections that many requests share. Each is polled by a task of its own, so its reads
-// belong to no single answer: the times of an answer are those at which its frames were handed over,
-// by the client's own clock.
-
-/// The shared connections of one driver.
-#[derive(Default)]
-pub(crate) struct Links {
-    links: RefCell<Vec<Rc<Link>>>,
-    /// Held while a link is opened: a waiting request may find a place on the new one.
-    opening: tokio::sync::Mutex<()>,
-}
-
-struct Link {
-    sender: http2::SendRequest<Leaving>,
-    /// Requests that are on it now.
-    requests: Cell<u32>,
-    ordinal: u32,
-    /// Requests that the server allows at once; zero before it has reported it.
-    allowed: watch::Receiver<usize>,
-    /// How the connection as a whole broke.
-    broke: Rc<RefCell<Option<Failure>>>,
-}
-
-/// One request's place on a link.
-pub(super) struct Lease {
-    link: Rc<Link>,
-    sender: http2::SendRequest<Leaving>,
-    /// What follows the head of its answer.
-    body: Option<Incoming>,
-}
-
-/// What most servers allow at least; beyond it another connection is opened.
-const REQUESTS_PER_LINK: u32 = 100;
-/// How soon the number of streams that a server allows is noticed.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Wide enough that the server never waits for us: its pace is what is measured.
-const STREAM_WINDOW: u32 = 1 << 20;
-const CONNECTION_WINDOW: u32 = 64 << 20;
-
-impl Links {
-    /// A place on a link that has one, or `None`.
-    pub(crate) fn place(&self, clock: &Rc<DriverClock>) -> Option<Box<Connection>> {
-        let mut links = self.links.borrow_mut();
-        links.retain(|link| !link.sender.is_closed());
-        let link = links.iter().find(|link| link.requests.get() < link.places())?;
-        Some(Link::lease(link, clock, None))
-    }
-
-    /// A place on a link, after the one that is being opened. `Err` is the right to open another:
-    /// many requests that begin at once must not open a connection each.
-    pub(crate) async fn place_or_turn(
-        &self,
-        clock: &Rc<DriverClock>,
-    ) -> Result<Box<Connection>, tokio::sync::MutexGuard<'_, ()>> {
-        if let Some(connection) = self.place(clock) {
-            return Ok(connection);
-        }
-        let turn = self.opening.lock().await;
-        self.place(clock).ok_or(turn)
-    }
-
-    /// Opens another link, and takes a place on it.
-    pub(crate) async fn dial(
-        &self,
-        target: &Target,
-        clock: &Rc<DriverClock>,
-        ordinal: u32,
-        stage: &Cell<Stage>,
-    ) -> Result<Box<Connection>, Failure> {
-        let wire = Wire::shared(Rc::clone(clock));
-        let (socket, dial) = open(target, clock, &wire, stage).await?;
-        let (sender, connection) = http2::Builder::new(LocalTasks)
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            // None before the server has reported how many it allows: it may refuse the others.
-            .initial_max_send_streams(0)
-            .max_header_list_size(u32::try_from(HEADER_BYTES_MAX).unwrap_or(u32::MAX))
-            .handshake(TokioIo::new(socket))
-            .await
-            .map_err(|error| http_failure(&error, false))?;
-        let broke: Rc<RefCell<Option<Failure>>> = Rc::default();
-        let noted = Rc::clone(&broke);
-        let (publish_allowed, mut allowed) = watch::channel(0);
-        let system = clock.system;
-        // Its errors reach every request that is on it, but not those that wait for a stream.
-        tokio::task::spawn_local(async move {
-            if let Err(error) = pumped(connection, &publish_allowed, system).await {
-                *noted.borrow_mut() = Some(http_failure(&error, false));
-            }
-        });
-        // Streams that the server does not allow would wait unseen.
-        let known = allowed.wait_for(|allowed| 0 < *allowed).await.is_ok();
-        if !known {
-            return Err(broke.take().unwrap_or_else(reset));
-        }
-        let link = Rc::new(Link { sender, requests: Cell::new(0), ordinal, allowed, broke });
-        let leased = Link::lease(&link, clock, Some(dial));
-        self.links.borrow_mut().push(link);
-        Ok(leased)
-    }
-
-    /// Requests that fit on the connections that are open.
-    pub(crate) fn places(&self) -> usize {
-        let links = self.links.borrow();
-        let open = links.iter().filter(|link| !link.sender.is_closed());
-        open.map(|link| link.places() as usize).sum()
-    }
-
-    /// Whether the server leaves the connections open.
-    pub(crate) fn are_open(&self) -> bool {
-        self.links.borrow().iter().any(|link| !link.sender.is_closed())
-    }
-
-    /// Forgets the connections, so that the next request opens one.
-    pub(crate) fn clear(&self) {
-        self.links.borrow_mut().clear();
-    }
-}
-
-/// Drives the connection, and publishes how many streams the server allows whenever that changes.
-async fn pumped(
-    mut connection: http2::Connection<TokioIo<Socket>, Leaving, LocalTasks>,
-    publish_allowed: &watch::Sender<usize>,
-    clock: SystemClock,
-) -> Result<(), hyper::Error> {
-    // hyper reads the socket in a task of its own and wakes no task when the server reports it.
-    while connection.current_max_send_streams() == 0 {
-        if let Some(ended) = before(clock, clock.now() + LOOK_EVERY, &mut connection).await {
-            return ended;
-        }
-    }
-    std::future::poll_fn(|cx| {
-        let polled = Pin::new(&mut connection).poll(cx);
-        let allowed = connection.current_max_send_streams();
-        publish_allowed.send_if_modified(|known| std::mem::replace(known, allowed) != allowed);
-        polled
-    })
-    .await
-}
-
-impl Link {
-    /// Requests that may be on it at once: beyond them another connection is opened, so that the
-    /// load is the one that was asked for.
-    fn places(&self) -> u32 {
-        u32::try_from(*self.allowed.borrow()).unwrap_or(u32::MAX).min(REQUESTS_PER_LINK)
-    }
-
-    fn lease(link: &Rc<Self>, clock: &Rc<DriverClock>, dial: Option<Dial>) -> Box<Connection> {
-        link.requests.set(link.requests.get() + 1);
-        let lease = Lease { link: Rc::clone(link), sender: link.sender.clone(), body: None };
-        Connection::new(Carrier::Shared(lease), Wire::new(Rc::clone(clock)), link.ordinal, dial)
-    }
-}
-
-impl Lease {
-    async fn send(&mut self, request: Request, wire: &Wire) -> Result<Head, NotAnswered> {
-        let request = request.map(|body| Leaving { body, wire: wire.clone() });
-        match self.sender.try_send_request(request).await {
-            Ok(response) => {
-                wire.handed(0);
-                let text = |name: HeaderName| response.headers().get(name)?.to_str().ok();
-                let head = Head::new(response.status(), text);
-                self.body = Some(response.into_body());
-                Ok(head)
-            }
-            Err(mut error) => Err(match error.take_message() {
-                Some(request) => NotAnswered::Unsent(Box::new(request.map(|leaving| leaving.body))),
-                None => NotAnswered::Ended(self.failure(&error.into_error())),
-            }),
-        }
-    }
-
-    /// What the connection reads belongs to many, so a part counts as read when it is handed to its exchange.
-    async fn read_body(
-        &mut self,
-        wire: &Wire,
-        mut on_part: impl FnMut(&Wire, &[u8]) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let Some(body) = &mut self.body else { return Ok(()) };
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| http_failure(&error, true))?;
-            let Some(bytes) = frame.data_ref() else { continue };
-            wire.handed(bytes.len());
-            on_part(wire, bytes)?;
-        }
-        // hyper takes a stream that the server gave up without an error for one that ended.
-        if body.is_end_stream() {
-            return Ok(());
-        }
-        Err(if self.is_going_away().await {
-            Failure::new(Outcome::TransportError, Cause::GoAway)
-        } else {
-            Failure::new(Outcome::Truncated, Cause::NoFinalChunk)
-        })
-    }
-
-    /// Whether the server closes the connection that this request shares with others.
-    async fn is_going_away(&self) -> bool {
-        // The task of the connection notices it after the streams do.
-        for _ in 0..3 {
-            if self.sender.is_closed() {
-                return true;
-            }
-            tokio::task::yield_now().await;
-        }
-        self.sender.is_closed()
-    }
-
-    /// What a request's own error means, or the connection's where it only followed from that.
-    fn failure(&self, error: &hyper::Error) -> Failure {
-        match &*self.link.broke.borrow() {
-            Some(broke) if error.source().is_none_or(|source| !source.is::<h2::Error>()) => {
-                broke.clone()
-            }
-            _ => http_failure(error, false),
-        }
-    }
-}
-
-/// A request's body, which notes when it leaves: hyper asks for it once the server has allowed the
-/// stream. Waiting for that is not yet sending.
-struct Leaving {
-    body: Full<Bytes>,
-    wire: Wire,
-}
-
-impl Body for Leaving {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.wire.writing();
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.link.requests.set(self.link.requests.get() - 1);
-    }
-}
-
-/// hyper's inner tasks run on the driver's thread, as everything does.
-#[derive(Clone, Copy)]
-struct LocalTasks;
-
-impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for LocalTasks {
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
     }
 }
 

@@ -24,7 +24,7 @@ use crate::exchange::Exchanges;
 use crate::limits::before;
 use crate::target::Target;
 
-/// Connections that a driver opens at once. Many servers queue 128, some 100.
+/// Connections that all drivers together open at once. Many servers queue 128, some 100.
 const AT_ONCE: usize = 64;
 /// The time that a server has to take a batch out of its queue.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -85,7 +85,7 @@ impl Exchanges {
 
     async fn dial_batches(self: &Rc<Self>, count: usize, control: &Control) -> Dialling {
         let mut ahead = Ahead::new(count);
-        let mut at_once = AT_ONCE;
+        let mut at_once = (AT_ONCE / self.drivers()).max(1);
         let mut opened = Vec::new();
         while ahead.tried < count && !ahead.is_hopeless() {
             let mut batch = JoinSet::new();

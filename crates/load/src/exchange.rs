@@ -1,5 +1,6 @@
 //! One attempt at one request: a connection, the request, the answer.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,11 +16,12 @@ use inferometer_model::record::{ConnectionFacts, Finish, FinishReason, ResponseH
 use inferometer_model::{Clock, Moment, PlannedRequest, RequestRecord, StartedRequest};
 
 use crate::answer::{Answer, AnswerReader, Failure, Framing};
-use crate::connection::{Connection, Links, NotAnswered, dial};
+use crate::connection::{Connection, NotAnswered, dial};
 use crate::dialect::openai::error_body_text;
 use crate::dispatcher::{Departure, SlotId};
 use crate::drive::Finished;
 use crate::http1::Head;
+use crate::http2::Links;
 use crate::limits::{RequestState, before};
 use crate::socket::{DriverClock, Wire};
 use crate::target::{RequestTemplate, Target};
@@ -193,16 +195,16 @@ impl Exchanges {
         flight: &Flight,
         body: Bytes,
     ) -> Result<(Box<Connection>, Head), Failure> {
-        let mut request = self.template.request(body, flight.request().id);
         let mut connections_left = 2;
         loop {
             let mut connection = self.shared_connection(&flight.stage).await?;
             flight.facts.set(Some(connection.facts()));
             connections_left -= 1;
             flight.departs_over(&connection.wire);
-            match connection.send_shared(request).await {
+            let request = self.template.request(flight.request().id);
+            match connection.send_shared(request, body.clone()).await {
                 Ok(answered) => return Ok((connection, answered)),
-                Err(NotAnswered::Unsent(unsent)) if 0 < connections_left => request = *unsent,
+                Err(NotAnswered::Unsent) if 0 < connections_left => {}
                 Err(not_answered) => return Err(self.failure(flight, &connection, not_answered)),
             }
         }
@@ -245,6 +247,11 @@ impl Exchanges {
 
     pub(crate) async fn dial(&self, stage: &Cell<Stage>) -> Result<Box<Connection>, Failure> {
         dial(&self.target, &self.clock, self.next_ordinal(), stage).await
+    }
+
+    /// Drivers of the run, this one included.
+    pub(crate) fn drivers(&self) -> usize {
+        self.ordinal_step.max(1) as usize
     }
 
     fn next_ordinal(&self) -> u32 {
@@ -337,7 +344,10 @@ fn framing(answered: &Head, api: Api, streaming: bool) -> Result<Framing, Failur
         return Err(Failure::with_message(outcome, Cause::ContentEncoding, coding));
     }
     let content_type = answered.content_type.as_deref().unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let mut essence = Cow::Borrowed(content_type.split(';').next().unwrap_or_default().trim());
+    if essence.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        essence.to_mut().make_ascii_lowercase();
+    }
     framing_of(&essence, api, streaming)
         .ok_or_else(|| Failure::with_message(outcome, Cause::ContentType, content_type))
 }

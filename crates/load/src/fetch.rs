@@ -18,13 +18,14 @@ use tokio::task::LocalSet;
 use crate::answer::Failure;
 use crate::bodies::body;
 use crate::clock::SystemClock;
-use crate::connection::{Links, dial};
+use crate::connection::dial;
 use crate::dispatcher::Departure;
 use crate::drive::LoadError;
 use crate::drive::{Finished, runtime};
 use crate::exchange::Exchanges;
 use crate::exchange::Flight;
 use crate::http1::{Head, whole_head};
+use crate::http2::Links;
 use crate::limits::{Deadline, before};
 use crate::socket::{DriverClock, Turn};
 use crate::target::Target;
@@ -55,10 +56,10 @@ impl HttpFetch {
         };
         let path = self.target.base.path(sending.path);
         let body = Bytes::copy_from_slice(sending.json.as_bytes());
-        let request = self.target.plain_request(sending.method, &path, body.clone());
+        let request = self.target.plain_request(sending.method, &path);
         let answered = match self.target.http {
             HttpVersion::Http1 => connection.send(whole_head(request, body.len()), body).await,
-            HttpVersion::Http2 => connection.send_shared(request).await,
+            HttpVersion::Http2 => connection.send_shared(request, body).await,
         };
         let Head { status, content_type, .. } =
             answered.map_err(|not_answered| not_answered.failure(false))?;

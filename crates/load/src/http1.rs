@@ -67,8 +67,8 @@ pub(crate) fn head(parts: &http::request::Parts, left_out: Option<&HeaderName>) 
 }
 
 /// The whole head of a request with a body of so many bytes.
-pub(crate) fn whole_head<T>(request: http::Request<T>, body_bytes: usize) -> Vec<u8> {
-    let (parts, _) = request.into_parts();
+pub(crate) fn whole_head(request: http::Request<()>, body_bytes: usize) -> Vec<u8> {
+    let (parts, ()) = request.into_parts();
     let mut head = head(&parts, None);
     if parts.method == http::Method::POST {
         head.extend_from_slice(format!("content-length: {body_bytes}\r\n").as_bytes());
@@ -265,19 +265,23 @@ impl Default for Answer {
 impl Answer {
     /// The head of the answer, once all of it has come. What informs of an answer to come is none.
     fn take_head(&mut self, bytes: &[u8]) -> Result<Option<Head>, Failure> {
-        self.held.extend_from_slice(bytes);
-        let mut start = 0;
+        let mut held = std::mem::take(&mut self.held);
+        // Mostly one read brings all of the head, which is not copied then.
+        let mut rest = bytes;
+        if !held.is_empty() {
+            held.extend_from_slice(bytes);
+            rest = &held;
+        }
         let parsed = loop {
-            match ParsedHead::read(&self.held[start..]) {
-                Ok(Some(ParsedHead { body: None, bytes, .. })) => start += bytes,
+            match ParsedHead::read(rest) {
+                Ok(Some(ParsedHead { body: None, bytes, .. })) => rest = &rest[bytes..],
                 parsed => break parsed,
             }
         };
         let parsed = parsed.map_err(|words| {
             Failure::with_message(Outcome::ProtocolError, Cause::Headers, words)
         })?;
-        start += parsed.as_ref().map_or(0, |parsed| parsed.bytes);
-        self.held.drain(..start);
+        self.held = rest[parsed.as_ref().map_or(0, |parsed| parsed.bytes)..].to_vec();
         Ok(parsed.map(|parsed| {
             self.body = parsed.body.unwrap_or(Framing::UntilClose);
             self.is_last |= !parsed.keeps_alive;

@@ -18,6 +18,7 @@ mod drive;
 mod exchange;
 pub mod fetch;
 pub mod http1;
+mod http2;
 pub mod limits;
 mod platform;
 pub mod resources;

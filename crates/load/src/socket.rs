@@ -265,7 +265,7 @@ impl Wire {
         Self { clock, notes: Rc::default() }
     }
 
-    /// For a socket that carries many exchanges: it notes nothing, they do so themselves.
+    /// For a socket that carries many exchanges: it keeps its latest read only, and they note their own.
     pub(crate) fn shared(clock: Rc<DriverClock>) -> Self {
         let wire = Self::new(clock);
         wire.notes.is_shared.set(true);
@@ -277,9 +277,19 @@ impl Wire {
         self.notes.is_secured.set(true);
     }
 
-    /// Called when a part of an answer was handed over by a shared socket.
-    pub(crate) fn handed(&self, bytes: usize) {
-        self.read(bytes, false, None);
+    /// Called when a part of an answer is handed over that this read of a shared socket brought.
+    pub(crate) fn handed(&self, read: Read, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.notes.last_read.set(Some(read.user));
+        let mut reads = self.notes.reads.borrow_mut();
+        match reads.last_mut() {
+            Some(last) if last.user == read.user => last.bytes = last.bytes.saturating_add(bytes),
+            _ => reads.push(Read { bytes, ..read }),
+        }
+    }
+
+    pub(crate) fn latest_read(&self) -> Option<Read> {
+        self.notes.reads.borrow().last().copied()
     }
 
     /// Forgets the exchange before.
@@ -293,8 +303,8 @@ impl Wire {
     /// Called before each write; the first one of an exchange is its `sent`.
     pub(crate) fn writing(&self) {
         if self.notes.sent.get().is_none() {
-            let now = self.clock.system.now();
-            self.notes.sent.set(Some(now));
+            let now = self.now();
+            self.left(now);
             // An answer cannot come before its request; a TLS session ticket can.
             if !self.notes.is_secured.get() {
                 self.notes.emptied.set(Some(now));
@@ -302,12 +312,18 @@ impl Wire {
         }
     }
 
+    /// The request left at this moment, by the first write of it.
+    pub(crate) fn left(&self, at: Moment) {
+        self.notes.sent.set(Some(at));
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        self.clock.system.now()
+    }
+
     /// Called when a read returned, before anything looks at its bytes.
     pub(crate) fn read(&self, bytes: usize, drained: bool, stamp_realtime_ns: Option<u64>) {
-        if self.notes.is_shared.get() {
-            return;
-        }
-        let user = self.clock.system.now();
+        let user = self.now();
         let earliest = self.notes.emptied.get().unwrap_or_default();
         let kernel =
             stamp_realtime_ns.and_then(|stamp| self.clock.mapper.moment(stamp, earliest, user));
@@ -322,7 +338,11 @@ impl Wire {
         if drained {
             self.notes.emptied.set(Some(read.at()));
         }
-        self.notes.reads.borrow_mut().push(read);
+        let mut reads = self.notes.reads.borrow_mut();
+        if self.notes.is_shared.get() {
+            reads.clear();
+        }
+        reads.push(read);
     }
 
     pub(crate) fn opened_room(&self) -> RefMut<'_, Vec<u8>> {
@@ -358,7 +378,7 @@ impl Wire {
 
     /// When the last bytes arrived, by the best stamp there is.
     pub(crate) fn last_arrival(&self) -> Option<Moment> {
-        self.notes.reads.borrow().last().map(Read::at)
+        self.latest_read().as_ref().map(Read::at)
     }
 
     pub(crate) fn take_reads(&self) -> Vec<Read> {

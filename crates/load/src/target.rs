@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http_body_util::Full;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
 use inferometer_model::spec::Limits;
@@ -130,8 +129,8 @@ pub(crate) struct RequestTemplate {
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 impl RequestTemplate {
-    pub(crate) fn request(&self, body: Bytes, id: RequestId) -> http::Request<Full<Bytes>> {
-        let mut request = http::Request::new(Full::new(body));
+    pub(crate) fn request(&self, id: RequestId) -> http::Request<()> {
+        let mut request = http::Request::new(());
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = self.uri.clone();
         let mut headers = self.headers.clone();
@@ -164,8 +163,8 @@ impl Target {
     /// What every request to the measured endpoint has in common.
     pub(crate) fn template(&self) -> RequestTemplate {
         let path = self.base.path(&self.api.path(self.streams(), &self.model));
-        let request = self.plain_request(http::Method::POST, &path, Bytes::new());
-        let (mut parts, _) = request.into_parts();
+        let request = self.plain_request(http::Method::POST, &path);
+        let (mut parts, ()) = request.into_parts();
         if self.api.facts().streams_lines {
             let lines = HeaderValue::from_static("application/x-ndjson, application/json");
             parts.headers.insert(header::ACCEPT, lines);
@@ -181,12 +180,7 @@ impl Target {
         RequestTemplate { uri: parts.uri, headers: parts.headers, request_id_prefix, head }
     }
 
-    pub(crate) fn plain_request(
-        &self,
-        method: http::Method,
-        path: &str,
-        body: Bytes,
-    ) -> http::Request<Full<Bytes>> {
+    pub(crate) fn plain_request(&self, method: http::Method, path: &str) -> http::Request<()> {
         let has_body = method == http::Method::POST;
         // HTTP/2 names the host in the address instead of in a header.
         let address = match self.http {
@@ -196,7 +190,7 @@ impl Target {
                 format!("{scheme}://{}{path}", self.base.authority())
             }
         };
-        let mut request = http::Request::new(Full::new(body));
+        let mut request = http::Request::new(());
         *request.method_mut() = method;
         // The prefix came out of a parsed URL, so it is a legal path.
         *request.uri_mut() = address.parse().unwrap_or_default();

@@ -13,7 +13,8 @@ use crate::support::{
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use inferometer_load::target::{CertificateCheck, connector};
@@ -231,6 +232,10 @@ fn serve_secured(closed: usize) -> Arc<Target> {
             std::thread::spawn(move || answer_secured(StreamOwned::new(session, tcp)));
         }
     });
+    secured_target(address)
+}
+
+fn secured_target(address: SocketAddr) -> Arc<Target> {
     let plain = target(address, Api::Chat, true);
     Arc::new(Target {
         base: format!("https://{address}").parse().unwrap(),
@@ -251,6 +256,43 @@ fn answer_secured(mut stream: StreamOwned<ServerConnection, TcpStream>) {
                 stream.write_all(whole_stream(&[TOKEN, FINISH, DONE]).as_bytes()).unwrap();
             }
         }
+    }
+}
+
+/// Secures what was opened once nothing more has come for a while, and notes how much of that there was at once.
+fn serve_secured_in_batches() -> (Arc<Target>, Arc<AtomicUsize>) {
+    let (listener, address) = listener();
+    let (accepted, waiting) = mpsc::channel();
+    std::thread::spawn(move || {
+        listener.incoming().map_while(Result::ok).try_for_each(|tcp| accepted.send(tcp))
+    });
+    let most = Arc::new(AtomicUsize::new(0));
+    let (noted, config) = (Arc::clone(&most), server_config());
+    std::thread::spawn(move || {
+        while let Ok(first) = waiting.recv() {
+            let mut batch = vec![first];
+            while let Ok(tcp) = waiting.recv_timeout(Duration::from_millis(60)) {
+                batch.push(tcp);
+            }
+            noted.fetch_max(batch.len(), Ordering::SeqCst);
+            for tcp in batch {
+                let session = ServerConnection::new(Arc::clone(&config)).unwrap();
+                std::thread::spawn(move || answer_secured(StreamOwned::new(session, tcp)));
+            }
+        }
+    });
+    (secured_target(address), most)
+}
+
+#[test]
+fn all_drivers_together_open_no_more_at_once_than_one() {
+    for drivers in [1, 4] {
+        let (target, most) = serve_secured_in_batches();
+        let driven = drive_plan(Closed { requests: 160, slots: 160 }, &target, drivers);
+        assert_all_ok(&driven);
+        assert_eq!(dialling(&driven).connect_ns.len(), 160);
+        let most = most.load(Ordering::SeqCst);
+        assert!((2..=64).contains(&most), "{drivers} drivers had {most} connections being opened");
     }
 }
 

@@ -11,17 +11,16 @@ use std::time::Duration;
 
 use inferometer_load::target::{CertificateCheck, connector};
 use inferometer_load::{SystemClock, Target, probe};
-use inferometer_model::Content;
-use inferometer_model::RequestRecord;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion};
 use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::Event;
 use inferometer_model::spec::Limits;
+use inferometer_model::{Clock, Content, RequestRecord};
 
 use support::http2::{
     FINISH, Frames, Heard, Http2Server, INITIAL_WINDOW_SIZE, INTERNAL_ERROR,
-    MAX_CONCURRENT_STREAMS, NO_ERROR, REFUSED_STREAM, TOKEN,
+    MAX_CONCURRENT_STREAMS, NO_ERROR, REFUSED_STREAM, TOKEN, data_head,
 };
 use support::{Closed, Scripted, Step, drive_all, drive_plan, target_with};
 
@@ -72,7 +71,7 @@ fn answering(frames: &mut Frames, heard: Heard) {
 }
 
 #[test]
-fn clean_streams_are_recorded_by_our_own_clock_and_share_a_connection() {
+fn clean_streams_share_a_connection() {
     let server = Http2Server::serve(&[], answering);
     let driven = drive_plan(Closed { requests: 20, slots: 4 }, &target(&server), 1);
     assert_eq!(driven.records.len(), 20);
@@ -91,10 +90,93 @@ fn clean_streams_are_recorded_by_our_own_clock_and_share_a_connection() {
         assert!(record.done.seen);
         let sent = record.sent.unwrap();
         assert!(record.intended <= record.admitted && record.admitted <= sent);
-        assert!(record.reads.iter().all(|read| read.kernel.is_none()), "they belong to many");
         assert!(record.reads.is_sorted_by_key(|read| read.user) && sent <= record.reads[0].user);
         assert!(record.events.is_sorted_by_key(|event| event.read));
-        assert_eq!(record.ending.at, record.reads.last().unwrap().user);
+        assert_eq!(record.ending.at, record.reads.last().unwrap().at());
+    }
+}
+
+/// What the server wrote: of which stream, and the time of the monotonic clock before and after.
+type Written = Arc<Mutex<Vec<(u32, u64, u64)>>>;
+
+/// Answers four streams at a time, a token of each in turn. Every other frame has two tokens, and its first token is
+/// written before the second.
+fn answering_in_turns(written: &Written) -> impl Fn(&mut Frames, Heard) + Send + Sync + 'static {
+    let (written, clock) = (Arc::clone(written), SystemClock::new());
+    let write = move |frames: &mut Frames, stream, bytes: &[u8]| {
+        std::thread::sleep(Duration::from_micros(500));
+        let before_ns = clock.monotonic_ns_at(clock.now());
+        frames.write(bytes);
+        let after_ns = clock.monotonic_ns_at(clock.now());
+        written.lock().unwrap().push((stream, before_ns, after_ns));
+    };
+    move |frames, heard| {
+        let Heard::Asked(_) = heard else { return };
+        if !frames.asked.len().is_multiple_of(4) {
+            return;
+        }
+        let streams = frames.asked[frames.asked.len() - 4..].to_vec();
+        for &stream in &streams {
+            frames.head(stream);
+        }
+        for _ in 0..8 {
+            for &stream in &streams {
+                let alone = [data_head(TOKEN.len(), stream), TOKEN.into()].concat();
+                write(frames, stream, &alone);
+                let first = [data_head(2 * TOKEN.len(), stream), TOKEN.into()].concat();
+                write(frames, stream, &first);
+                write(frames, stream, TOKEN.as_bytes());
+            }
+        }
+        for stream in streams {
+            frames.data(stream, FINISH);
+            frames.data(stream, "data: [DONE]\n\n");
+            frames.end(stream);
+        }
+    }
+}
+
+/// How long after its writing a token may seem to have come, as with HTTP/1.1.
+const LATE_NS_MAX: u64 = 1_000_000;
+/// The kernel's clock is mapped to ours with an error that is far below this.
+const EARLY_NS_MAX: u64 = 100_000;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn tokens_of_shared_connections_came_when_they_were_written() {
+    for is_secured in [false, true] {
+        let written = Written::default();
+        let script = answering_in_turns(&written);
+        let (server, target) = if is_secured {
+            let server = Http2Server::serve_secured(&["h2"], script);
+            let target = secured(&server);
+            (server, target)
+        } else {
+            let server = Http2Server::serve(&[], script);
+            let target = target(&server);
+            (server, target)
+        };
+        let driven = drive_plan(Closed { requests: 12, slots: 4 }, &target, 1);
+        assert_all_ok(&driven.records);
+        assert_eq!(server.connections(), 1);
+        let mut records = driven.records;
+        // Streams are numbered in the order in which they leave.
+        records.sort_by_key(|record| (record.sent, record.id));
+        let ns = |moment| driven.clock.monotonic_ns_at(moment);
+        let written = written.lock().unwrap();
+        for (stream, record) in (1..).step_by(2).zip(&records) {
+            assert_eq!(outputs(record), 24);
+            assert!(record.reads.iter().all(|read| read.kernel.is_some()), "{:?}", record.reads);
+            let truth = written.iter().filter(|(of, ..)| *of == stream);
+            for (event, (_, before_ns, after_ns)) in record.events.iter().zip(truth) {
+                let read = &record.reads[event.read as usize];
+                let at_ns = ns(read.at());
+                // What came while the client was not looking is late by what it reports itself.
+                let width_ns = at_ns.saturating_sub(ns(read.turn));
+                assert!(*before_ns <= at_ns + EARLY_NS_MAX, "stream {stream}: {event:?} {read:?}");
+                assert!(at_ns <= after_ns + LATE_NS_MAX + width_ns, "{stream}: {event:?} {read:?}");
+            }
+        }
     }
 }
 
@@ -339,6 +421,17 @@ fn http2_is_agreed_on_over_tls() {
     let dialling = driven.ending.client.dialling.as_ref().unwrap();
     assert_eq!((dialling.connect_ns.len(), dialling.failed()), (1, 0));
     assert!(driven.records.iter().all(|record| record.connection.unwrap().dial.is_none()));
+}
+
+#[test]
+fn all_places_are_opened_before_the_first_request() {
+    let server = Http2Server::serve(&[(MAX_CONCURRENT_STREAMS, 4)], answering);
+    let driven = drive_plan(Closed { requests: 48, slots: 24 }, &target(&server), 2);
+    assert_all_ok(&driven.records);
+    let dialling = driven.ending.client.dialling.as_ref().unwrap();
+    assert_eq!((dialling.wanted, dialling.connect_ns.len(), dialling.failed()), (6, 6, 0));
+    assert!(driven.records.iter().all(|record| record.connection.unwrap().reused));
+    assert_eq!(server.connections(), 6);
 }
 
 #[test]

@@ -223,6 +223,7 @@ pub enum Connections {
     /// Whichever is idle is taken, the most recently used first.
     Reuse,
     /// A fresh one for each request.
+    #[serde(alias = "fresh")]
     New,
     /// Each slot, as each user behind it, has its own and keeps it.
     PerUser,
@@ -234,8 +235,7 @@ pub enum Connections {
 pub enum HttpVersion {
     #[default]
     Http1,
-    /// Requests share connections, and the moment of a read is the client's own: the kernel's
-    /// stamp belongs to bytes of many answers.
+    /// Requests share connections.
     Http2,
 }
 

@@ -115,7 +115,8 @@ impl Bench {
 }
 
 pub(crate) fn environment(folder: &Path, package: &str) -> PathBuf {
-    folder.join(format!("venv-{package}"))
+    let bare = folder.join(package);
+    if bare.join("bin").is_dir() { bare } else { folder.join(format!("venv-{package}")) }
 }
 
 /// What lies in a folder; nothing lies in one that is not there.

@@ -17,6 +17,10 @@ use super::truth::TrueTimes;
 /// One engine process writes some hundred thousand tokens per second; at the pace of a thousand streams it would be
 /// late with more, and prove nothing.
 const STREAMS_AT_FULL_PACE: u32 = 1_024;
+const STREAMS_AT_TENTH_PACE: u32 = 4_096;
+
+/// The engine keeps the truth of 20,000 requests; a tool's own probes are some of them.
+const REQUESTS_KEPT: u32 = 19_900;
 
 /// Below this share of the asked streams a client has measured another load than the others.
 const HELD_SHARE: f64 = 0.9;
@@ -37,7 +41,12 @@ pub(crate) fn fidelity(
     streams: u32,
     transport: Transport,
 ) -> Result<Section, String> {
-    let (gap_ms, tokens) = if streams <= STREAMS_AT_FULL_PACE { (10, 100) } else { (100, 30) };
+    let (gap_ms, tokens) = match streams {
+        ..=STREAMS_AT_FULL_PACE => (10, 100),
+        ..=STREAMS_AT_TENTH_PACE => (100, 30),
+        _ => (200, 30),
+    };
+    let waves = sizes.paced_waves.min(REQUESTS_KEPT / streams).max(1);
     let key = match transport {
         Transport::Plain => format!("fidelity-{streams}"),
         Transport::Tls | Transport::Http2 => format!("fidelity-{streams}-{transport:?}"),
@@ -57,7 +66,7 @@ pub(crate) fn fidelity(
             url: engine.url.clone(),
             model: behaviour.model(),
             concurrency: streams,
-            extent: Extent::Requests(streams * sizes.paced_waves),
+            extent: Extent::Requests(streams * waves),
             output_tokens: tokens,
             streamed: true,
             flags: Vec::new(),

@@ -66,7 +66,16 @@ pub(crate) fn streams(
         behaviour: Behaviour::Echo { events_per_write },
         streamed: true,
         rate: |report| report.tokens_per_s,
-        columns: vec!["tool", "tokens/s", "lowest–highest", "of wrk", "ours is", "note"],
+        columns: vec![
+            "tool",
+            "tokens/s",
+            "lowest–highest",
+            "of wrk",
+            "ours is",
+            "tokens/read",
+            "CPU µs/token",
+            "note",
+        ],
         remarks: vec![
             "Here wrk is a bare reader that discards everything: what it reaches, the server can \
              give. A client near it is held back by the server."
@@ -94,7 +103,7 @@ fn hold(contest: Contest, bench: &Bench, tools: &[Tool], sizes: &Sizes) -> Resul
     Ok(Section {
         facts: Value::Array(entries.iter().map(Entry::facts).collect()),
         table: Table {
-            rows: rows(&entries),
+            rows: rows(&entries, contest.streamed),
             heading: contest.heading,
             columns: contest.columns,
             remarks: contest.remarks,
@@ -126,7 +135,7 @@ fn load(contest: &Contest, engine: &Engine, tool: Tool, sizes: &Sizes) -> Load {
     }
 }
 
-fn rows(entries: &[Entry]) -> Vec<Vec<String>> {
+fn rows(entries: &[Entry], streamed: bool) -> Vec<Vec<String>> {
     let rate_of =
         |tool: Tool| entries.iter().find(|entry| entry.tool == tool).and_then(Entry::rate);
     let (ours, wrk) = (rate_of(Tool::Ours), rate_of(Tool::Wrk));
@@ -136,14 +145,22 @@ fn rows(entries: &[Entry]) -> Vec<Vec<String>> {
             let rate = entry.rate();
             let of_wrk = rate.zip(wrk).map(|(rate, wrk)| format!("{:.1}%", 100.0 * rate / wrk));
             let ours_is = rate.zip(ours).map(|(rate, ours)| ratio(ours / rate));
-            vec![
+            let mut row = vec![
                 entry.tool.title().to_owned(),
                 or_dash(rate.map(count)),
                 or_dash(entry.spread()),
                 or_dash(of_wrk),
                 or_dash(ours_is),
-                entry.note(),
-            ]
+            ];
+            if streamed {
+                let per_read = entry.median_of(|report| report.tokens_per_read);
+                let per_token = entry.median_of(|report| report.cpu_us_per_token);
+                row.extend(
+                    [per_read, per_token].map(|it| or_dash(it.map(|it| format!("{it:.2}")))),
+                );
+            }
+            row.push(entry.note());
+            row
         })
         .collect()
 }
@@ -151,6 +168,10 @@ fn rows(entries: &[Entry]) -> Vec<Vec<String>> {
 impl Entry {
     fn rate(&self) -> Option<f64> {
         median(self.rates.clone())
+    }
+
+    fn median_of(&self, value: impl Fn(&Report) -> Option<f64>) -> Option<f64> {
+        median(self.outcomes.iter().filter_map(|outcome| value(outcome.report()?)).collect())
     }
 
     /// Between rounds; a single round has none.
@@ -191,7 +212,15 @@ mod tests {
             entry(Tool::Wrk, &[1800.0]),
             entry(Tool::Aiperf, &[]),
         ];
-        let rows = rows(&entries);
+        let measured = Report {
+            cpu_us_per_token: Some(1.5),
+            tokens_per_read: Some(2.25),
+            ..Report::default()
+        };
+        let mut streamed = entry(Tool::Ours, &[900.0]);
+        streamed.outcomes = vec![Outcome::Measured(measured)];
+        assert_eq!(rows(&[streamed], true)[0][5..7], ["2.25", "1.50"]);
+        let rows = rows(&entries, false);
         assert_eq!(rows[0], ["Inferometer", "900", "800–1,000", "50.0%", "1.00×", "stopped"]);
         assert_eq!(rows[1], ["wrk", "1,800", "–", "100.0%", "0.50×", "stopped"]);
         assert_eq!(rows[2], ["AIPerf", "–", "–", "–", "–", "stopped"]);

@@ -1105,7 +1105,7 @@ clock-jump: let time synchronisation slew the clock instead of stepping it, and 
 clock-order: do not use these numbers; run it again, and report the run directory as a bug
 journal-waits: write the run to a faster disk
 client-resource: raise the limit of open files, widen the range of local ports, or lower the load
-no-kernel-stamps: none needed while the loop lag is small; kernel timestamps need Linux and HTTP/1
+no-kernel-stamps: none needed while the loop lag is small; kernel timestamps need Linux
 cache-contamination: the server has seen these prompts before: use another --seed, restart the server, or disable its prefix cache
 cache-contamination-vllm-random: vllm-random sends the same prompts in every run: restart the server between runs, or disable its prefix cache
 seen-before: a prefix cache may have answered them: use another --seed, restart the server, or let it report cached tokens (vLLM: --enable-prompt-tokens-details)

@@ -6,9 +6,11 @@
 //! that ordinary events are not searched. A wrong value costs the value and not the answer.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use inferometer_model::record::{ServerReport, Speculation};
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -87,21 +89,24 @@ static PLACES: &[(Quantity, f64, &str)] = &[
 ];
 
 /// A part of a name in each of the objects above that has something to read.
-const MARKS: [&str; 8] = [
-    "\"metrics\"",
-    "\"timings\"",
-    "\"meta_info\"",
-    "\"nvext\"",
-    "eval_duration\"",
-    "reasoning_tokens\"",
-    "\"queue_time\"",
-    "\"prompt_cache_hit_tokens\"",
-];
+static MARKS: LazyLock<[Finder<'static>; 8]> = LazyLock::new(|| {
+    let marks = [
+        "\"metrics\"",
+        "\"timings\"",
+        "\"meta_info\"",
+        "\"nvext\"",
+        "eval_duration\"",
+        "reasoning_tokens\"",
+        "\"queue_time\"",
+        "\"prompt_cache_hit_tokens\"",
+    ];
+    marks.map(Finder::new)
+});
 
 /// The report of the last document of an answer, and its cached tokens where usage has no place for
 /// them. `None` without either.
 pub(crate) fn read(json: &[u8]) -> Option<(ServerReport, Option<u64>)> {
-    MARKS.iter().find(|mark| memchr::memmem::find(json, mark.as_bytes()).is_some())?;
+    MARKS.iter().find(|mark| mark.find(json).is_some())?;
     let root = root(json)?;
     let mut reader = Reader { root: &root, dropped: 0 };
     let accepted = reader.count(Accepted);

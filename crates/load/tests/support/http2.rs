@@ -56,14 +56,28 @@ const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
+fn frame_head(bytes: usize, kind: u8, flags: u8, stream: u32) -> Vec<u8> {
+    let length = u32::try_from(bytes).unwrap().to_be_bytes();
+    let mut head = vec![length[1], length[2], length[3], kind, flags];
+    head.extend(stream.to_be_bytes());
+    head
+}
+
+/// The beginning of a frame of data whose payload is so long.
+pub(crate) fn data_head(bytes: usize, stream: u32) -> Vec<u8> {
+    frame_head(bytes, DATA, 0, stream)
+}
+
 impl Frames {
     fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        let mut frame = vec![length[1], length[2], length[3], kind, flags];
-        frame.extend(stream.to_be_bytes());
+        let mut frame = frame_head(payload.len(), kind, flags, stream);
         frame.extend(payload);
+        self.write(&frame);
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         // A client that has left is no fault of the script's.
-        let _ = self.socket.write_all(&frame).and_then(|()| self.socket.flush());
+        let _ = self.socket.write_all(bytes).and_then(|()| self.socket.flush());
     }
 
     /// Status 200 and an event stream.

@@ -181,6 +181,7 @@ pub(crate) struct Driven {
     pub(crate) records: Vec<RequestRecord>,
     pub(crate) not_sent: u64,
     pub(crate) ending: RunEnding,
+    pub(crate) clock: SystemClock,
 }
 
 pub(crate) fn drive_plan(
@@ -198,11 +199,12 @@ pub(crate) fn drive_within(
     stall_grace: Duration,
 ) -> Result<Driven, LoadError> {
     let (journal, entries) = std::sync::mpsc::sync_channel(10_000);
+    let clock = SystemClock::new();
     let run = Drive {
         start_at: None,
         plan: Arc::new(plan),
         target: Arc::clone(target),
-        clock: SystemClock::new(),
+        clock,
         control: Control::default(),
         progress: Arc::default(),
         ceiling: 1_000,
@@ -213,7 +215,7 @@ pub(crate) fn drive_within(
     let ending = drive(run)?;
     let entries: Vec<JournalEntry> = entries.into_iter().flatten().collect();
     assert_eq!(entries.last(), Some(&JournalEntry::RunEnded(ending.clone())));
-    let mut driven = Driven { records: Vec::new(), not_sent: 0, ending };
+    let mut driven = Driven { records: Vec::new(), not_sent: 0, ending, clock };
     for entry in entries {
         match entry {
             JournalEntry::Ended(record) => driven.records.push(*record),

@@ -38,7 +38,7 @@ pub struct TargetTable {
     /// One connection for many requests, a new one for each, or one for each user [default: as
     /// the server does]
     pub connections: Option<Connections>,
-    /// Speak HTTP/2, over TLS or not; tokens are then stamped by this program, not by the kernel
+    /// Speak HTTP/2, over TLS or not
     pub http2: Option<bool>,
     /// Do not check the server's TLS certificate: any server may answer, and every page says so
     pub insecure: Option<bool>,
@@ -313,8 +313,8 @@ pub struct ClientSpec {
 const CORES_PER_DRIVER: usize = 4;
 const DRIVERS_BY_DEFAULT_MAX: usize = 8;
 
-/// What one driver carries with room to spare, where a stream has a hundred tokens per second and an
-/// answer some hundred tokens.
+/// What takes a quarter to a third of a driver's core, where a stream has a hundred tokens per second and
+/// an answer some 250 tokens, each 4.8 µs: `docs/performance.md` has the measurement and its command.
 const IN_FLIGHT_PER_DRIVER: f64 = 512.0;
 const RATE_PER_DRIVER: f64 = 250.0;
 

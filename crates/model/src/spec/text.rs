@@ -397,6 +397,11 @@ impl Grammar for StopAt {
 pub trait Named: Copy + PartialEq + Send + Sync + VariantArray + 'static {
     fn name(&self) -> &'static str;
 
+    /// Another name under which it is read.
+    fn alias(&self) -> Option<&'static str> {
+        (self.name() == "new").then_some("fresh")
+    }
+
     fn names() -> Vec<&'static str> {
         Self::VARIANTS.iter().map(Self::name).collect()
     }
@@ -404,8 +409,11 @@ pub trait Named: Copy + PartialEq + Send + Sync + VariantArray + 'static {
 
 impl<T: Named> Grammar for T {
     fn read(text: &str) -> Result<Self, String> {
-        let found = T::VARIANTS.iter().find(|value| value.name() == text).copied();
-        found
+        let is_meant = |value: &&T| value.name() == text || value.alias() == Some(text);
+        T::VARIANTS
+            .iter()
+            .find(is_meant)
+            .copied()
             .ok_or_else(|| format!("`{text}` is not known; write one of {}", T::names().join(", ")))
     }
 
@@ -438,7 +446,8 @@ macro_rules! named {
             }
 
             fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-                Some(Named::name(self).into())
+                let value = clap::builder::PossibleValue::new(Named::name(self));
+                Some(value.aliases(self.alias()))
             }
         }
 
@@ -545,6 +554,10 @@ mod tests {
         assert_named::<Connections>();
         assert_named::<DeployKind>();
         assert_eq!(Renewal::names(), ["each-repetition", "each-run", "never"]);
+        assert_eq!(Connections::read("fresh"), Ok(Connections::New));
+        assert_eq!(serde_json::from_str::<Connections>("\"fresh\"").unwrap(), Connections::New);
+        let new = clap::ValueEnum::to_possible_value(&Connections::New).unwrap();
+        assert!(new.matches("fresh", false));
     }
 
     #[test]

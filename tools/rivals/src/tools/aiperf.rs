@@ -44,6 +44,7 @@ pub(crate) fn report(run: &Run) -> Result<Report, String> {
         itl_ms: metric("inter_chunk_latency"),
         send_lag_ms: None,
         cpu_us_per_token: None,
+        tokens_per_read: None,
         notes,
     };
     Ok(report.with_failures_noted())

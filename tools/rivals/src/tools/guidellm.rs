@@ -72,6 +72,7 @@ pub(crate) fn report(run: &Run) -> Result<Report, String> {
         itl_ms: successful("inter_token_latency_ms"),
         send_lag_ms: None,
         cpu_us_per_token: None,
+        tokens_per_read: None,
         notes: Vec::new(),
     };
     Ok(report.with_failures_noted())

@@ -64,12 +64,15 @@ pub(crate) fn report(run: &Run) -> Result<Report, String> {
     let scheduled = number(&document, "/scheduled");
     let tokens_per_s = number(&document, "/metrics/output_throughput/value");
     let cores = number(&document, "/client/cores_used").zip(tokens_per_s);
+    let gaps = |metric: &str| number(&document, &format!("/metrics/{metric}/n"));
+    let reads = gaps("icl_ms").filter(|reads| 0.0 < *reads);
     let report = Report {
         completed,
         failed: scheduled.zip(completed).map(|(scheduled, completed)| scheduled - completed),
         requests_per_s: number(&document, "/metrics/request_throughput/value"),
         tokens_per_s,
         cpu_us_per_token: cores.map(|(cores, tokens_per_s)| cores * 1e6 / tokens_per_s),
+        tokens_per_read: gaps("itl_ms").zip(reads).map(|(tokens, reads)| tokens / reads),
         ttft_ms: metric("ttft_ms"),
         itl_ms: metric("itl_ms"),
         send_lag_ms: metric("send_lag_ms"),

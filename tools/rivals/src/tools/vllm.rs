@@ -45,6 +45,7 @@ pub(crate) fn report(load: &Load, run: &Run) -> Result<Report, String> {
         itl_ms: percentiles(&document, "/p50_itl_ms", "/p99_itl_ms"),
         send_lag_ms: None,
         cpu_us_per_token: None,
+        tokens_per_read: None,
         notes,
     };
     Ok(report.with_failures_noted())
