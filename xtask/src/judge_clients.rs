@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub(crate) const HELP: &str = "\
 cargo xtask judge-clients FOLDER [PROGRAM]   judge the clients in FOLDER/NAME/bin, and ours, on every load
@@ -53,12 +52,9 @@ struct Judgement {
 #[derive(Serialize, Deserialize)]
 struct Load {
     name: String,
-    about: String,
     grade: String,
     reasons: Vec<Reason>,
     is_untimed: bool,
-    /// `Ok` or `Err`, with what was reported.
-    reported: Value,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -117,7 +113,7 @@ fn version_in(printed: &str) -> String {
     let is_version = |word: &&str| {
         word.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()) && word.contains('.')
     };
-    let found = printed.split_whitespace().filter(is_version).last().unwrap_or("unknown");
+    let found = printed.split_whitespace().rfind(is_version).unwrap_or("unknown");
     found.trim_start_matches('v').to_owned()
 }
 
@@ -153,9 +149,10 @@ fn page(clients: &[Judged]) -> String {
         ("Loads", (|it| &it.loads) as fn(&Judged) -> &Judgement),
         ("Conformance corpus", |it| &it.corpus),
     ] {
-        line(format!("\n## {title}\n"));
-        line(grades(clients, of));
-        for judgement in clients.iter().map(of).filter(|it| !it.loads.is_empty()) {
+        let judged: Vec<&Judgement> =
+            clients.iter().map(of).filter(|it| !it.loads.is_empty()).collect();
+        line(format!("\n## {title}\n\n{}", grades(&judged)));
+        for judgement in judged {
             line(reasons(judgement));
         }
     }
@@ -163,21 +160,18 @@ fn page(clients: &[Judged]) -> String {
 }
 
 /// A row for each load, a column for each client.
-fn grades(clients: &[Judged], of: fn(&Judged) -> &Judgement) -> String {
+fn grades(clients: &[&Judgement]) -> String {
     let cells = |cell: &dyn Fn(&Judgement) -> String| {
-        clients.iter().fold(String::new(), |row, it| row + &format!(" {} |", cell(of(it))))
+        clients.iter().fold(String::new(), |row, it| row + &format!(" {} |", cell(it)))
     };
-    let mut table = format!(
-        "| load |{}\n|---|{}\n",
-        cells(&|it| it.client.clone()),
-        "---|".repeat(clients.len())
-    );
-    for load in clients.first().map_or(&[][..], |it| &of(it).loads) {
+    let names = cells(&|it| it.client.clone());
+    let mut table = format!("| load |{names}\n|---|{}\n", "---|".repeat(clients.len()));
+    for load in clients.first().map_or(&[][..], |it| &it.loads) {
         let grade = |it: &Judgement| {
-            let found = it.loads.iter().find(|known| known.name == load.name);
-            let untimed = found.is_some_and(|it| it.is_untimed && it.reported.get("Ok").is_some());
-            let grade = found.map_or("–", |it| it.grade.as_str());
-            if untimed { format!("{grade} \\*") } else { grade.to_owned() }
+            let Some(found) = it.loads.iter().find(|known| known.name == load.name) else {
+                return "–".to_owned();
+            };
+            format!("{}{}", found.grade, if found.is_untimed { " \\*" } else { "" })
         };
         let _ = writeln!(table, "| `{}` |{}", load.name, cells(&grade));
     }
