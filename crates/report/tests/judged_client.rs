@@ -28,7 +28,7 @@ fn load(name: &str, failed: u64, reported: Result<ToolResult, String>) -> LoadJu
         ok,
         failed,
         extra: 1,
-        in_flight: Some(1.5),
+        in_flight: Some(1.95),
         late_ms: Some(if name == "late" { 9.0 } else { 0.1 }),
     };
     let about = format!("A load that is {name}.");
