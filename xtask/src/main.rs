@@ -8,6 +8,7 @@ mod clean_runs;
 mod deployments;
 mod exports;
 mod goldens;
+mod judge_clients;
 mod lines;
 mod nightly;
 mod packages;
@@ -90,6 +91,9 @@ fn chore(words: &[&str]) -> Option<Result<String, String>> {
         [name @ ("slurm" | "merge"), program @ ..] => program_or_build(program)
             .and_then(|made| workers::script(name, &made, &target_folder()?))
             .map(|()| String::new()),
+        ["judge-clients", folder, program @ ..] => program_or_build(program).and_then(|made| {
+            judge_clients::judge_clients(&made, Path::new(folder), &target_folder()?)
+        }),
         ["packages", words @ ..] => {
             target_folder().and_then(|target| packages::packages(words, &target))
         }

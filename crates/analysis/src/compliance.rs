@@ -1,7 +1,8 @@
 //! Whether a run kept the rules of an audit: fixed lengths, a seed that nobody chose, no warm cache, a client
 //! with room to spare.
 //!
-//! An audited run is marked by the nonce in its metadata from which its seed follows.
+//! The seed of an audited run follows from two nonces in its metadata: one that is drawn, and whose hash is
+//! published before anything is measured, and one that an auditor chooses then.
 
 use inferometer_model::Outcome;
 use inferometer_model::fmt::{count, counted, number};
@@ -11,8 +12,11 @@ use sha2::{Digest, Sha256};
 use crate::judge::CheckState;
 use crate::summary::Summary;
 
-/// The key of the nonce in the metadata of an audited run.
+/// Keys in the metadata of an audited run: the drawn nonce, its hash, and the nonce of the auditor.
+pub const AUDIT_DRAWN: &str = "audit_drawn";
+pub const AUDIT_COMMITMENT: &str = "audit_commitment";
 pub const AUDIT_NONCE: &str = "audit_nonce";
+pub const AUDIT_KEYS: [&str; 3] = [AUDIT_DRAWN, AUDIT_COMMITMENT, AUDIT_NONCE];
 pub const DURATION_MIN_S: f64 = 60.0;
 /// So many values certify a p99.
 pub const REQUESTS_MIN: u64 = 662;
@@ -38,15 +42,23 @@ const CHECKS: [(&str, &str); 7] = [
     ("client-capacity", "the client was measured here and has room to spare"),
 ];
 
-/// The seed that a nonce stands for, with 32 bits like those that are drawn.
-pub fn seed_of_nonce(nonce: &str) -> u64 {
-    let digest = Sha256::digest(format!("inferometer audit\n{nonce}"));
+/// The hash of a drawn nonce, which binds whoever publishes it.
+pub fn commitment(drawn: &str) -> String {
+    let digest = Sha256::digest(format!("inferometer audit\n{drawn}"));
+    digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+/// The seed that two nonces give, with 32 bits like those that are drawn.
+pub fn seed_of_nonces(drawn: &str, auditor: &str) -> u64 {
+    let digest = Sha256::digest(format!("inferometer audit\n{drawn}\n{auditor}"));
     digest.iter().take(4).fold(0, |seed, byte| seed << 8 | u64::from(*byte))
 }
 
 /// Every rule; `None` for a run that was not audited.
 pub fn compliance(summary: &Summary) -> Option<Vec<Compliance>> {
-    let nonce = summary.run.metadata.get(AUDIT_NONCE)?;
+    let metadata = |key: &str| summary.run.metadata.get(key).map(String::as_str);
+    let (drawn, committed) = (metadata(AUDIT_DRAWN)?, metadata(AUDIT_COMMITMENT)?);
+    let auditor = metadata(AUDIT_NONCE);
     let rule = |rule: &str, required: String, found: String, is_kept| Compliance {
         rule: rule.to_owned(),
         required,
@@ -71,9 +83,16 @@ pub fn compliance(summary: &Summary) -> Option<Vec<Compliance>> {
         ),
         rule(
             "Fresh seed",
-            "the seed follows from the published nonce".to_owned(),
-            format!("seed {seed} of the nonce {nonce}"),
-            Some(seed == seed_of_nonce(nonce)),
+            "the seed follows from a committed nonce and one of an auditor".to_owned(),
+            format!(
+                "seed {seed} of the nonces {drawn}, committed as {committed}, and {}",
+                auditor.unwrap_or("none of an auditor")
+            ),
+            // Without an auditor, nonces can be drawn until one pleases.
+            (committed != commitment(drawn)
+                || seed != seed_of_nonces(drawn, auditor.unwrap_or_default()))
+            .then_some(false)
+            .or(auditor.map(|_| true)),
         ),
         rule(
             "Accuracy sample",
@@ -101,12 +120,17 @@ mod tests {
     use crate::fixture::{Given, run};
     use crate::summary::summarize;
 
-    fn audited(nonce: &str, seed: u64) -> Vec<Compliance> {
+    fn audited(auditor: Option<&str>, seed: u64, committed: String) -> Vec<Compliance> {
         let records = (0..3).map(|id| Given::ok(id).record()).collect();
         let mut observations = run(records);
         observations.manifest.spec.seed = seed;
-        let nonce = (AUDIT_NONCE.to_owned(), nonce.to_owned());
-        observations.manifest.spec.metadata.extend([nonce]);
+        let nonces = [
+            (AUDIT_DRAWN, Some("n".to_owned())),
+            (AUDIT_COMMITMENT, Some(committed)),
+            (AUDIT_NONCE, auditor.map(str::to_owned)),
+        ];
+        let known = nonces.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        observations.manifest.spec.metadata.extend(known);
         compliance(&summarize(&observations)).unwrap()
     }
 
@@ -116,13 +140,24 @@ mod tests {
 
     #[test]
     fn a_short_run_breaks_the_rules_and_a_chosen_seed_is_found() {
-        let rules = audited("n", seed_of_nonce("n"));
+        let (seed, committed) = (seed_of_nonces("n", "a"), commitment("n"));
+        let rules = audited(Some("a"), seed, committed.clone());
         assert_eq!(kept(&rules, "Samples"), Some(false));
         assert_eq!(kept(&rules, "Duration"), Some(false));
         assert_eq!(kept(&rules, "Fresh seed"), Some(true));
         assert_eq!(kept(&rules, "Accuracy sample"), None);
-        assert_eq!(kept(&audited("n", 42), "Fresh seed"), Some(false));
         assert_eq!(rules.len(), 4 + CHECKS.len());
+        for (auditor, seed, committed) in [
+            (Some("a"), 42, committed.clone()),
+            (Some("b"), seed, committed.clone()),
+            (Some("a"), seed, commitment("m")),
+            (None, seed, committed.clone()),
+        ] {
+            assert_eq!(kept(&audited(auditor, seed, committed), "Fresh seed"), Some(false));
+        }
+        // Nobody else had a say.
+        let alone = audited(None, seed_of_nonces("n", ""), committed);
+        assert_eq!(kept(&alone, "Fresh seed"), None);
     }
 
     #[test]
@@ -131,9 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn a_nonce_has_one_seed_on_every_machine() {
-        assert_eq!(seed_of_nonce("a"), seed_of_nonce("a"));
-        assert_ne!(seed_of_nonce("a"), seed_of_nonce("b"));
-        assert!(u32::try_from(seed_of_nonce("a")).is_ok());
+    fn nonces_have_one_seed_on_every_machine() {
+        assert_eq!(
+            commitment("n"),
+            "8f1cdad2efaeaa8d575dea1a2278e0b614d8fc64b0fbfb2da87bd46bcd5f8c1d"
+        );
+        assert_eq!(seed_of_nonces("n", "a"), 233_509_185);
+        assert_ne!(seed_of_nonces("n", "a"), seed_of_nonces("n", "b"));
     }
 }

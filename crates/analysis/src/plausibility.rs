@@ -491,6 +491,8 @@ fn mean_at_most_ms(row: &Row<'_>) -> Option<f64> {
 }
 
 const RATES_APART: f64 = 0.05;
+/// Tools disagree about the ends of a run, by so many requests.
+const REQUESTS_AT_THE_ENDS: f64 = 1.5;
 const SUM_APART: f64 = 0.3;
 const GRAVELY_APART: f64 = 0.5;
 
@@ -520,7 +522,8 @@ fn rates(row: &Row<'_>) -> Vec<Evidence> {
             )
         };
         let apart = apart(computed, stated);
-        (RATES_APART < apart).then(|| row.evidence(severity_apart(apart), text()))
+        let allowed = RATES_APART.max(REQUESTS_AT_THE_ENDS / row.n.unwrap_or(f64::INFINITY));
+        (allowed < apart).then(|| row.evidence(severity_apart(apart), text()))
     };
     counts.into_iter().filter_map(find).collect()
 }

@@ -119,6 +119,10 @@ pub enum Tool {
     LlmD,
     GenaiBench,
     InferencePerf,
+    #[serde(rename = "llmperf")]
+    LlmPerf,
+    #[serde(rename = "mlperf")]
+    MlPerf,
     Oha,
     K6,
     /// A table on a page, or typed in.
@@ -687,6 +691,8 @@ impl Tool {
             Self::LlmD => ["llm-d", "llm-d", "llm-d benchmark"],
             Self::GenaiBench => ["genai-bench", "genai-bench", "genai-bench"],
             Self::InferencePerf => ["inference-perf", "inference-perf", "inference-perf"],
+            Self::LlmPerf => ["llmperf", "LLMPerf", "LLMPerf"],
+            Self::MlPerf => ["mlperf", "MLPerf", "MLPerf LoadGen"],
             Self::Oha => ["oha", "oha", "oha"],
             Self::K6 => ["k6", "k6", "k6"],
             Self::Table => ["table", "published table", "a published table"],

@@ -5,26 +5,35 @@
 use crate::support;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::{Output, Stdio};
 
+use inferometer_analysis::compliance::{AUDIT_COMMITMENT, AUDIT_DRAWN, commitment, seed_of_nonces};
 use inferometer_engine::corpus::{Case, corpus};
+use inferometer_model::record::Carried;
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 use serde_json::Value;
-use support::{Engine, latest_run, observations, output, text, words};
+use support::deployments::{by_shell, engine_at_port};
+use support::{Engine, inferometer, observations, output, text, words};
 
 fn example(name: &str) -> String {
     format!("{}/../../examples/published/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
+fn audit(folder: &Path, file: &str) -> (Option<i32>, Value) {
+    let ran = output(&["audit", file, "--json"], folder);
+    (ran.status.code(), serde_json::from_slice(&ran.stdout).unwrap())
+}
+
 /// The keys of the findings of one source, with how grave they are.
 fn audited(folder: &Path, file: &str) -> (Option<i32>, Vec<(String, String)>) {
-    let ran = output(&["audit", file, "--json"], folder);
-    let json: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let (code, json) = audit(folder, file);
     let word = |value: &Value| value.as_str().unwrap().to_owned();
     let findings = json["sources"][0]["findings"].as_array().unwrap().iter();
     let findings = findings.map(|it| (word(&it["key"]), word(&it["severity"]))).collect();
-    (ran.status.code(), findings)
+    (code, findings)
 }
 
 fn found(findings: &[(String, String)], key: &str) -> Option<String> {
@@ -59,28 +68,102 @@ fn published_results_show_what_is_wrong_with_them() {
     assert_eq!(found(&client, "in-flight").as_deref(), Some("degraded"));
 }
 
+/// The published pages, where they are at hand: they are not ours to copy.
 #[test]
-fn ten_clean_runs_of_our_own_raise_no_alarm() {
-    let folder = tempfile::tempdir().unwrap();
-    let loads = [
-        "--concurrency 1 --requests 700",
-        "--concurrency 4 --requests 700",
-        "--concurrency 16 --requests 700",
-        "--concurrency 64 --requests 1000",
-        "--rate 2 --requests 700",
-        "--rate 5 --requests 700 --arrivals constant",
-        "--concurrency 8 --requests 700 --input-tokens 2048 --output-tokens 64",
-        "--concurrency 8 --requests 700 --input-tokens 128±50% --output-tokens 256±50%",
-        "--concurrency 2 --requests 700 --output-tokens 16",
-        "--concurrency 32 --requests 700 --hardware mi300x --engine-model llama-3.1-8b",
+fn the_published_pages_show_what_is_wrong_with_them() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
+    if !pages.is_dir() {
+        println!("skipped: the published pages are not at hand");
+        return;
+    }
+    // Page, rule, severity, row or line, and what is said of it.
+    let expected = [
+        (
+            "suite-report.md",
+            "warm-cache",
+            "invalid",
+            "(c=2), c=2",
+            "a median of 90.37 ms mixes cold",
+        ),
+        ("suite-report.md", "warm-cache", "invalid", "(c=4), c=4", "4.70 times the 1,892"),
+        ("suite-report.md", "warm-cache", "invalid", "(c=32), c=32", "22.35 times the 1,892"),
+        ("rate-sweep-page.md", "cut", "invalid", "1, unlimited rate", "1,015 of 2,000 requests"),
+        ("rate-sweep-page.md", "cut", "invalid", "2, unlimited rate", "1,015 of 2,000 requests"),
+        ("matrix-report.md", "lost-requests", "invalid", "4.2.3 Llama-8B", "63 of 100 requests"),
+        ("matrix-report.md", "lost-requests", "invalid", "4.2.3 Llama-8B", "64 of 100 requests"),
+        ("matrix-report.md", "lost-requests", "invalid", "4.3.3 Llama-3.1", "65 of 100 requests"),
+        ("matrix-report.md", "lost-requests", "invalid", "4.4.3 Llama-3.1", "80 of 100 requests"),
+        ("methodology.txt", "claim", "invalid", "line 37", "typical time is 40.66 ms at c=100"),
+        ("serving-results.txt", "no-spread", "note", "c=512", "0.3 % more than those of"),
     ];
-    for load in loads {
-        let command = format!("simulate {load} --quiet");
-        let ran = output(&command.split_whitespace().collect::<Vec<_>>(), folder.path());
-        assert!(matches!(ran.status.code(), Some(0 | 4)), "{load}: {}", text(&ran.stderr));
-        let (code, findings) = audited(folder.path(), "latest");
+    let folder = tempfile::tempdir().unwrap();
+    for (page, rule, severity, about, text) in expected {
+        let file = pages.join(page).display().to_string();
+        let (code, json) = audit(folder.path(), &file);
+        let findings = json["sources"][0]["findings"].as_array().unwrap();
+        let finding = findings.iter().find(|it| it["key"] == rule).unwrap();
+        let evidence = finding["evidence"].as_array().unwrap();
+        let word = |it: &Value, key: &str| it[key].as_str().unwrap().to_owned();
+        let is_expected =
+            |it: &&Value| word(it, "about").contains(about) && word(it, "text").contains(text);
+        assert!(evidence.iter().any(|it| is_expected(&it)), "{page}, {about}: {finding:#}");
+        assert_eq!(
+            (finding["severity"].as_str(), code),
+            match severity {
+                "note" => (Some("note"), Some(0)),
+                grave => (Some(grave), Some(4)),
+            },
+            "{page}"
+        );
+    }
+}
+
+/// Figures of ten kinds, none of which is wrong: simulated and live, runs and sets, and other formats.
+#[test]
+fn ten_clean_results_raise_no_alarm() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "4ms", "--gap", "1ms"]);
+    let live = |rest: &str| format!("{} --output-tokens 8 {rest}", engine.url());
+    let results = [
+        "simulate --concurrency 1 --requests 700".to_owned(),
+        "simulate --concurrency 64 --requests 1000".to_owned(),
+        "simulate --rate 5 --requests 700 --arrivals constant".to_owned(),
+        "simulate --concurrency 8 --requests 700 --input-tokens 128±50% --output-tokens 256±50%"
+            .to_owned(),
+        "simulate --concurrency 32 --requests 700 --hardware mi300x --engine-model llama-3.1-8b"
+            .to_owned(),
+        format!("run {}", live("--concurrency 4 --requests 200")),
+        format!("run {}", live("--concurrency 1 --requests 150 --api completions")),
+        format!("run {}", live("--concurrency 8 --requests 200 --no-stream")),
+        format!("sweep {}", live("--concurrencies 2,4 --requests 150")),
+    ];
+    let check = |about: &str, file: &str| {
+        let (code, findings) = audited(folder.path(), file);
         let alarms: Vec<_> = findings.iter().filter(|(_, severity)| severity != "note").collect();
-        assert!(code == Some(0) && alarms.is_empty(), "{load}: {alarms:?}");
+        assert!(code == Some(0) && alarms.is_empty(), "{about}: {alarms:?}");
+    };
+    for command in results {
+        let words = format!("{command} --quiet");
+        let ran = output(&words.split_whitespace().collect::<Vec<_>>(), folder.path());
+        // A busy machine may make a run degraded or invalid; its figures are true all the same.
+        assert!(matches!(ran.status.code(), Some(0 | 4)), "{command}: {}", text(&ran.stderr));
+        check(&command, "latest");
+    }
+    let ran = output(&["export", "latest/0", "--format", "vllm", "--to", "v.json"], folder.path());
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    check("an export for vLLM", "v.json");
+}
+
+/// Results of other tools that measured well, with too few requests for a percentile.
+#[test]
+fn imports_of_short_runs_raise_no_other_alarm() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["aiperf-summary.json", "guidellm-concurrent.json", "guidellm-poisson.json"] {
+        let file = format!("{}/../interchange/tests/foreign/{name}", env!("CARGO_MANIFEST_DIR"));
+        let (code, findings) = audited(folder.path(), &file);
+        let alarms = findings.iter().filter(|(_, severity)| severity != "note");
+        let keys: Vec<_> = alarms.map(|(key, _)| key.as_str()).collect();
+        assert_eq!((code, keys), (Some(0), vec!["few-samples"]), "{name}");
     }
 }
 
@@ -133,8 +216,8 @@ fn our_client_reads_every_case_of_the_corpus_as_it_must() {
         ],
         folder.path(),
     );
-    // A third of the cases fail, which makes a run degraded; from half of them on it is invalid.
-    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    // A third of the cases fail, which makes a run degraded; a busy machine may make it invalid.
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
     let records: Vec<_> =
         observations(folder.path()).records.iter().map(std::borrow::Cow::into_owned).collect();
     let truth = engine.truth();
@@ -147,6 +230,16 @@ fn our_client_reads_every_case_of_the_corpus_as_it_must() {
         if let (true, Some(tokens)) = (expect.is_ok(), expect.output_tokens) {
             let usage = record.usage.and_then(|usage| usage.completion_tokens);
             assert_eq!(usage, Some(u64::from(tokens)), "{name}");
+            let reason = record.finishes.last().map(|finish| finish.reason.name());
+            assert_eq!(reason, expect.finish_reason.as_deref(), "{name}");
+        }
+        if let Some(text) = &expect.text {
+            let content = record.events.iter().filter(|it| it.carried.contains(Carried::CONTENT));
+            let bytes: u32 = content.map(|event| event.text_bytes).sum();
+            assert_eq!(bytes as usize, text.len(), "{name}");
+        }
+        if let Some(events) = expect.events {
+            assert_eq!(record.events.len(), events as usize, "{name}: {:?}", record.events);
         }
         played += usize::from(!expect.is_ok());
     }
@@ -188,6 +281,7 @@ fn a_bundle_is_verified_elsewhere_and_a_flipped_byte_is_found() {
     let to = bundle.display().to_string();
     let ran = output(&["bundle", "latest", "--key", "key.der", "--to", &to], here.path());
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    assert!(text(&ran.stderr).contains("sha256 of its summary.json"), "{}", text(&ran.stderr));
     let verify = || {
         let ran = output(&["verify", "run.inferometer"], there.path());
         (ran.status.code(), words(&ran.stdout) + &words(&ran.stderr))
@@ -204,29 +298,128 @@ fn a_bundle_is_verified_elsewhere_and_a_flipped_byte_is_found() {
     }
 }
 
+/// Every place where a user may type something private has a word that begins with `secret-`.
 #[test]
-fn a_redacted_bundle_holds_no_address_and_is_verified_all_the_same() {
-    let folder = tempfile::tempdir().unwrap();
+fn a_redacted_bundle_holds_no_private_word_and_is_verified_all_the_same() {
     let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
-    let url = engine.url();
-    let ran = output(
-        &["run", &url, "--requests", "5", "--quiet", "--prompt", "my secret words"],
-        folder.path(),
-    );
-    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
-    let ran = output(&["bundle", "latest", "--redact", "--to", "out"], folder.path());
-    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
-    let bytes = fs::read(folder.path().join("out")).unwrap();
-    let holds = |needle: &str| bytes.windows(needle.len()).any(|it| it == needle.as_bytes());
-    assert!(
-        !holds(&engine.address.to_string()) && !holds("my secret words") && !holds("127.0.0.1")
-    );
-    let before = latest_run(folder.path()).read_summary().unwrap().unwrap();
-    assert!(String::from_utf8_lossy(&before).contains("ttft"), "the run itself is as it was");
-    fs::rename(folder.path().join("runs"), folder.path().join("away")).unwrap();
-    let ran = output(&["verify", "out"], folder.path());
-    let said = words(&ran.stdout) + &words(&ran.stderr);
-    assert!(ran.status.code() == Some(0) && said.contains("redacted"), "{said}");
+    let (url, elsewhere) = (engine.url(), format!("http://localhost:{}", engine.address.port()));
+    let metrics = format!("replica={elsewhere}/secret-metrics");
+    let gpus = format!("dcgm={elsewhere}/secret-gpus");
+    let words = [
+        "--requests",
+        "8",
+        "--quiet",
+        "--output-tokens",
+        "4",
+        "--prompt",
+        "secret-prompt words",
+        "--tokenizer",
+        "secret-tokenizer",
+        "--metadata",
+        "secret-key=secret-value",
+        "--header",
+        "X-Secret-Header: secret-header",
+        "--stop",
+        "secret-stop",
+        "--metrics-url",
+        &metrics,
+        "--gpu-telemetry",
+        &gpus,
+        "--server-info",
+        "secret-info.json",
+    ];
+    let serve = by_shell(&format!("WORD=secret-serve; exec {}", engine_at_port()));
+    for (about, command, name) in [
+        ("a run", [&["run", &url, "--concurrency", "2"][..], &words].concat(), "latest"),
+        ("a set", [&["sweep", &url, "--concurrencies", "1,2"][..], &words].concat(), "latest"),
+        ("a point", [&["sweep", &url, "--concurrencies", "1,2"][..], &words].concat(), "latest/1"),
+        (
+            "a dataset",
+            vec!["run", &url, "--requests", "3", "--dataset", "secret-data.txt", "--quiet"],
+            "latest",
+        ),
+        ("a deployment", vec!["run", "--requests", "6", "--quiet", "--serve", &serve], "latest"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        write_tokenizer(&at.join("secret-tokenizer"));
+        fs::write(at.join("secret-data.txt"), "secret-line one\nsecret-line two\n").unwrap();
+        fs::write(at.join("secret-info.json"), output(&["system", "--json"], at).stdout).unwrap();
+        let ran = output(&command, at);
+        assert!(matches!(ran.status.code(), Some(0 | 4)), "{about}: {}", text(&ran.stderr));
+        let ran = output(&["bundle", name, "--redact", "--to", "out"], at);
+        assert_eq!(ran.status.code(), Some(0), "{about}: {}", text(&ran.stderr));
+        let bytes = fs::read(at.join("out")).unwrap();
+        let own = [at.file_name().unwrap().to_str().unwrap(), &engine.address.to_string()];
+        for word in ["secret", "Secret", "localhost", "127.0.0.1"].iter().chain(&own) {
+            let place = bytes.windows(word.len()).position(|it| it == word.as_bytes());
+            let around = place.map(|place| {
+                text_of(&bytes[place.saturating_sub(200)..bytes.len().min(place + 200)])
+            });
+            assert_eq!(around, None, "{about}: {word}");
+        }
+        fs::rename(at.join("runs"), at.join("away")).unwrap();
+        let ran = output(&["verify", "out"], at);
+        let said = words_of(&ran);
+        assert!(ran.status.code() == Some(0) && said.contains("redacted"), "{about}: {said}");
+    }
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn words_of(ran: &Output) -> String {
+    words(&ran.stdout) + &words(&ran.stderr)
+}
+
+/// A tokenizer of a thousand words and of those that tests type.
+fn write_tokenizer(folder: &Path) {
+    let words = ["<unk>", "secret-prompt", "secret-line", "words", "one", "two"];
+    let words = words.map(str::to_owned).into_iter().chain((0..1000).map(|it| format!("w{it:03}")));
+    let vocabulary: serde_json::Map<String, Value> =
+        words.zip(0..).map(|(word, id)| (word, Value::from(id))).collect();
+    let tokenizer = serde_json::json!({
+        "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
+        "added_tokens": [{
+            "id": 0, "content": "<unk>", "special": true, "single_word": false,
+            "lstrip": false, "rstrip": false, "normalized": false,
+        }],
+        "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": null, "decoder": null,
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
+    });
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+}
+
+/// The bundle in the repository, which was made elsewhere. Where summaries change on purpose,
+/// `INFEROMETER_REWRITE_DOCS=1` makes it anew.
+#[test]
+fn the_bundle_of_the_repository_verifies_and_a_flipped_byte_of_it_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let committed = example("../embedded-run.inferometer");
+    if std::env::var_os("INFEROMETER_REWRITE_DOCS").is_some() {
+        let run =
+            ["run", "--requests", "6", "--concurrency", "2", "--output-tokens", "8", "--quiet"];
+        let ran = output(&run, folder.path());
+        assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+        let made = output(&["bundle", "latest", "--redact", "--to", &committed], folder.path());
+        assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    }
+    let bytes = fs::read(&committed).unwrap();
+    let verify = |bytes: &[u8]| {
+        fs::write(folder.path().join("it.inferometer"), bytes).unwrap();
+        let ran = output(&["verify", "it.inferometer"], folder.path());
+        (ran.status.code(), words_of(&ran))
+    };
+    let (code, said) = verify(&bytes);
+    assert!(code == Some(0) && said.contains("6 records add up"), "{said}");
+    for at in [30, 200, bytes.len() / 2, bytes.len() - 1] {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1;
+        let (code, said) = verify(&flipped);
+        assert!(matches!(code, Some(2 | 4)), "byte {at}: {said}");
+    }
 }
 
 #[test]
@@ -234,11 +427,25 @@ fn an_audited_run_draws_its_seed_and_shows_which_rules_it_kept() {
     let folder = tempfile::tempdir().unwrap();
     let refused = output(&["run", "--audit", "--seed", "7"], folder.path());
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
-    let ran = output(
-        &["run", "--audit-nonce", "auditor", "--requests", "5", "--quiet", "--full"],
-        folder.path(),
-    );
-    let page = words(&ran.stdout);
-    assert!(page.contains("Compliance") && page.contains("of the nonce auditor"), "{page}");
+    let mut asks = inferometer();
+    asks.args(["run", "--audit-nonce", "-", "--requests", "5", "--quiet", "--full"]);
+    asks.current_dir(folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut asks = asks.stderr(Stdio::piped()).spawn().unwrap();
+    // The commitment is there before the auditor has said a word, and so before anything is measured.
+    let mut heard = BufReader::new(asks.stderr.take().unwrap());
+    let mut line = String::new();
+    heard.read_line(&mut line).unwrap();
+    let committed = line.trim().strip_prefix("commitment: sha256 ").unwrap().to_owned();
+    assert!(!folder.path().join("runs").exists());
+    asks.stdin.take().unwrap().write_all(b"the auditor\n").unwrap();
+    let page = words(&asks.wait_with_output().unwrap().stdout);
+    assert!(page.contains("Compliance") && page.contains("and the auditor"), "{page}");
     assert!(page.contains("broken") && page.contains("kept"), "{page}");
+    let spec = observations(folder.path()).manifest.spec;
+    let drawn = &spec.metadata[AUDIT_DRAWN];
+    assert_eq!(
+        (&spec.metadata[AUDIT_COMMITMENT], commitment(drawn)),
+        (&committed, committed.clone())
+    );
+    assert_eq!(spec.seed, seed_of_nonces(drawn, "the auditor"));
 }

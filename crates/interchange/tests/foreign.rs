@@ -19,6 +19,14 @@ const AIPERF_LINES: &str = include_str!("foreign/aiperf-requests.jsonl");
 const SGLANG: &str = include_str!("foreign/sglang.jsonl");
 const GENAI_BENCH: &str = include_str!("foreign/genai-bench.json");
 const LLM_D: &str = include_str!("foreign/llm-d.yaml");
+/// Written by hand, as their tools' documentation has them; all but the last are JSON.
+const SHORT: [(&str, Tool); 5] = [
+    (include_str!("foreign/inference-perf.json"), Tool::InferencePerf),
+    (include_str!("foreign/oha.json"), Tool::Oha),
+    (include_str!("foreign/k6.json"), Tool::K6),
+    (include_str!("foreign/llmperf.json"), Tool::LlmPerf),
+    (include_str!("foreign/mlperf_log_summary.txt"), Tool::MlPerf),
+];
 
 fn import(text: &str) -> Import {
     read_file("file", text.as_bytes(), &ImportReading::default()).unwrap()
@@ -34,6 +42,80 @@ fn results(text: &str) -> Vec<ToolResult> {
 
 fn latency(result: &ToolResult, kind: LatencyKind, from: CountsFrom) -> &ResultLatency {
     result.latency_from(kind, from).unwrap()
+}
+
+/// The one result of a short file, once its tool is recognised and has words about what it means.
+fn short(wanted: Tool) -> ToolResult {
+    let (text, _) = SHORT.into_iter().find(|(_, tool)| *tool == wanted).unwrap();
+    let import = import(text);
+    assert_eq!(import.tool, wanted);
+    assert!(!meaning(wanted).is_empty());
+    let [result] = import.results().collect::<Vec<_>>()[..] else { panic!("{import:?}") };
+    result.clone()
+}
+
+fn figures(result: &ToolResult, kind: LatencyKind) -> (Option<f64>, Option<f64>, Option<f64>) {
+    let latency = result.latency(kind).unwrap();
+    let rounded = |ms: Option<f64>| ms.map(|ms| (ms * 1e6).round() / 1e6);
+    let [p50, p99] = ["50", "99"].map(|rank| rounded(latency.percentile_ms(rank)));
+    (rounded(latency.mean_ms), p50, p99)
+}
+
+#[test]
+fn inference_perf_has_tokens_and_failures() {
+    let result = short(Tool::InferencePerf);
+    assert_eq!((result.completed, result.failed), (Some(58), Some(2)));
+    assert_eq!((result.request_throughput, result.output_throughput), (Some(4.64), Some(148.48)));
+    assert_eq!(result.total_token_throughput, Some(296.96));
+    assert_eq!(figures(&result, LatencyKind::Ttft), (Some(105.0), Some(100.0), Some(150.0)));
+    assert_eq!(figures(&result, LatencyKind::Tpot), (Some(10.5), Some(10.0), Some(12.0)));
+    assert_eq!(figures(&result, LatencyKind::E2e), (Some(420.0), Some(400.0), Some(600.0)));
+}
+
+#[test]
+fn tools_that_know_no_tokens_have_whole_answers_and_their_failures() {
+    let oha = short(Tool::Oha);
+    assert_eq!((oha.completed, oha.failed, oha.duration_s), (Some(45), Some(5), Some(2.5)));
+    assert_eq!(oha.request_throughput, Some(20.0));
+    assert_eq!(figures(&oha, LatencyKind::E2e), (Some(125.0), Some(120.0), Some(240.0)));
+    let k6 = short(Tool::K6);
+    assert_eq!((k6.completed, k6.failed, k6.max_concurrency), (Some(46), Some(4), Some(4)));
+    assert_eq!(k6.request_throughput, Some(19.5));
+    assert_eq!(figures(&k6, LatencyKind::E2e), (Some(125.5), Some(120.0), None));
+    for result in [oha, k6] {
+        assert_eq!((result.output_tokens, result.latency(LatencyKind::Ttft)), (None, None));
+    }
+}
+
+#[test]
+fn the_inter_token_latency_of_llmperf_is_no_tpot() {
+    let result = short(Tool::LlmPerf);
+    assert_eq!(
+        (result.requests_planned, result.completed, result.failed),
+        (Some(60), Some(57), Some(3))
+    );
+    assert_eq!((result.model.as_deref(), result.max_concurrency), (Some("words-8b"), Some(4)));
+    assert_eq!((result.request_throughput, result.output_throughput), (Some(9.5), Some(304.0)));
+    assert_eq!(figures(&result, LatencyKind::Ttft), (Some(105.0), Some(100.0), Some(150.0)));
+    assert_eq!(figures(&result, LatencyKind::E2e), (Some(420.0), Some(400.0), Some(600.0)));
+    assert_eq!(result.latency(LatencyKind::Tpot), None);
+}
+
+#[test]
+fn mlperf_counts_from_the_schedule() {
+    let result = short(Tool::MlPerf);
+    assert_eq!((result.completed, result.request_rate), (None, Some(ResultRate::PerSecond(10.0))));
+    assert_eq!((result.request_throughput, result.output_throughput), (Some(9.75), Some(312.0)));
+    assert!(result.metadata.contains(&("result is".to_owned(), "VALID".to_owned())));
+    assert_eq!(result.source.name, "words-server");
+    assert_eq!(figures(&result, LatencyKind::Ttft), (Some(105.0), Some(100.0), Some(160.0)));
+    assert_eq!(figures(&result, LatencyKind::Tpot), (Some(10.5), Some(10.0), Some(12.5)));
+    latency(&result, LatencyKind::E2e, CountsFrom::Schedule);
+    let offline = "MLPerf Results Summary\nScenario : Offline\nSamples per second: 75.5\n\
+                   Tokens per second: 2416\nResult is : INVALID\ntarget_qps : 100\n";
+    let two = results(&format!("{}{offline}", SHORT[4].0));
+    assert_eq!((two.len(), two[1].request_rate), (2, None));
+    assert_eq!(two[1].request_throughput, Some(75.5));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::path::Path;
 use inferometer_analysis::tool_result::{
     CountsFrom, Form, Grain, LatencyKind, ResultLatency, ResultRate, ToolResult,
 };
-use inferometer_interchange::{Imported, PublishedTable, read_results};
+use inferometer_interchange::{Imported, PublishedTable, read_file, read_results};
+use inferometer_model::import::ImportReading;
 
 fn example(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/published");
@@ -34,6 +35,31 @@ fn means(results: &[ToolResult], value: fn(&ToolResult) -> Option<f64>) -> Vec<f
 
 fn hundredths(values: &[f64]) -> Vec<f64> {
     values.iter().map(|value| (value * 100.0).round() / 100.0).collect()
+}
+
+/// Pages that are not ours to copy, where they are at hand.
+#[test]
+fn the_tables_of_published_pages_become_results() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
+    // Page, results, the place of one, its concurrency, and its typical time.
+    let pages = [
+        ("suite-report.md", 10, 5, 2, (LatencyKind::Ttft, 90.37)),
+        ("matrix-report.md", 75, 0, 10, (LatencyKind::E2e, 6_950.0)),
+        ("methodology.txt", 7, 0, 100, (LatencyKind::E2e, 40.66)),
+    ];
+    for (page, count, place, slots, (kind, typical_ms)) in pages {
+        let Ok(bytes) = std::fs::read(folder.join(page)) else {
+            println!("skipped: {page} is not at hand");
+            return;
+        };
+        let import = read_file(page, &bytes, &ImportReading::default()).unwrap();
+        let results: Vec<_> = import.results().collect();
+        assert_eq!((results.len(), import.broken().count()), (count, 0), "{page}");
+        assert_eq!(results[place].max_concurrency, Some(slots), "{page}");
+        let latency = results[place].latency(kind).unwrap();
+        let found = latency.median_ms().or(latency.mean_ms).unwrap();
+        assert!((found - typical_ms).abs() < 1e-6, "{page}: {found}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod docs;
 mod document;
 mod documents;
 mod imports;
+mod judged_client;
 mod judgements;
 mod matrix;
 mod narrative;

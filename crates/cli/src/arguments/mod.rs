@@ -323,10 +323,12 @@ pub(crate) struct RunArguments {
     #[arg(long = "virtual", help_heading = "Virtual time")]
     pub(crate) virtual_time: bool,
     /// Hold the run to the rules of an audit: at least a minute and 662 requests, a seed that nobody
-    /// chooses, no warm cache, a client with room to spare; its page has a table of them
+    /// chooses, no warm cache, a client with room to spare; its page has a table of them. The hash of
+    /// the drawn nonce is printed first
     #[arg(long, conflicts_with = "virtual_time", help_heading = "Audit")]
     pub(crate) audit: bool,
-    /// Text from the auditor that the seed of an audited run follows from [default: drawn]
+    /// Text from the auditor that the seed of an audited run follows from, beside the drawn nonce; `-`
+    /// asks for it once the hash of the drawn one is printed
     #[arg(long, value_name = "TEXT", conflicts_with = "virtual_time", help_heading = "Audit")]
     pub(crate) audit_nonce: Option<String>,
     /// Simulation: keep every record, or none [default: all]

@@ -9,6 +9,8 @@
 //!
 //! Every byte is covered: those of the files by the index, those of the index by the first line.
 
+mod redaction;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Component, Path, PathBuf};
@@ -17,18 +19,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use inferometer_model::{JournalEntry, Manifest, Redactor, Secret};
 use inferometer_report::escape::terminal;
-use inferometer_store::{JournalWriter, OutputFile, RunDirectory, RunState, Stored, read_at_most};
+use inferometer_store::{OutputFile, RunState, Stored, read_at_most};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{seal_summary, store};
+use super::store;
 use crate::arguments::BundleArguments;
 use crate::failure::{Failure, Result};
-use crate::{output, report_files};
+use crate::output;
 
 const MAGIC: &str = "INFEROMETER-BUNDLE/1";
 const SCHEMA: &str = "inferometer.bundle/1";
@@ -74,35 +74,31 @@ pub(crate) fn run(arguments: &BundleArguments) -> Result<ExitCode> {
     if !whole {
         return Err(Failure::usage(format!("{name} is not finished")));
     }
-    let redacted = match (&found, arguments.redact) {
-        (_, false) => None,
-        (Stored::Run(run), true) => Some(redact(run)?),
-        (_, true) => {
-            return Err(Failure::usage("--redact works on single runs")
-                .hint(format!("bundle a run of the set: {name}/0")));
-        }
-    };
+    let redacted = arguments.redact.then(|| redaction::redact(&found)).transpose()?;
     let folder = redacted.as_ref().map_or_else(|| found.path(), |folder| &folder.0);
     let signer = arguments.key.as_deref().map(signer).transpose()?;
     let default = PathBuf::from(format!("{}.inferometer", name.replace('/', "-")));
     let to = arguments.to.clone().unwrap_or(default);
-    let hash = write(&to, folder, &name, arguments.redact, signer.as_ref())?;
+    let (hash, index) = write(&to, folder, &name, arguments.redact, signer.as_ref())?;
     output::result(&format!("{}\n", terminal(&to.display().to_string())))?;
+    let summary = index.files.iter().find(|file| file.path == "summary.json");
     output::talk(&format!(
-        "bundle {name}: sha256 {hash}; check it with: inferometer verify {}",
+        "bundle {name}: sha256 {hash}\nsha256 of its summary.json, whose beginning is on its page: {}\n\
+         check it with: inferometer verify {}",
+        summary.map_or("there is none", |file| &file.sha256),
         to.display()
     ));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a folder as a bundle, and returns the hash of its index.
+/// Writes a folder as a bundle, and returns its index and the hash of that.
 fn write(
     to: &Path,
     folder: &Path,
     name: &str,
     is_redacted: bool,
     signer: Option<&Ed25519KeyPair>,
-) -> Result<String> {
+) -> Result<(String, Index)> {
     let mut paths = Vec::new();
     list(folder, folder, &mut paths)?;
     let unreadable = |path: &Path| {
@@ -119,8 +115,8 @@ fn write(
     }
     let (schema, tool_version) = (SCHEMA.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let index = Index { schema, name: name.to_owned(), is_redacted, tool_version, files };
-    let index = serde_json::to_string(&index).map_err(Failure::from_error)?;
-    let hash = hex(&Sha256::digest(index.as_bytes()));
+    let json = serde_json::to_string(&index).map_err(Failure::from_error)?;
+    let hash = hex(&Sha256::digest(json.as_bytes()));
     let first = format!("{MAGIC} {hash}");
     let signature = signer.map_or_else(
         || UNSIGNED.to_owned(),
@@ -133,14 +129,14 @@ fn write(
     let unwritten = |error: std::io::Error| {
         Failure::usage(format!("{} cannot be written: {error}", to.display()))
     };
-    write!(file, "{first}\n{signature}\n{index}\n").map_err(unwritten)?;
+    write!(file, "{first}\n{signature}\n{json}\n").map_err(unwritten)?;
     for path in &paths {
         let place = folder.join(path);
         let source = File::open(&place).map_err(unreadable(&place))?;
         copy_hashed(source, &mut file).map_err(unwritten)?;
     }
     file.commit().map_err(Failure::from_usage)?;
-    Ok(hash)
+    Ok((hash, index))
 }
 
 /// The regular files below a folder by their paths in it; locks and drafts are no content.
@@ -339,98 +335,6 @@ fn check_signature(first: &str, line: &str) -> Result<String, String> {
         .verify(first.as_bytes(), &signature)
         .map_err(|_| "its signature is not of this content".to_owned())?;
     Ok(format!("signed by ed25519 key {}", hex(&public)))
-}
-
-/// Keys whose texts are prompts, or say where something is.
-const PRIVATE_KEYS: [&str; 10] = [
-    "prompt",
-    "prompts",
-    "system",
-    "system_prompt",
-    "text",
-    "path",
-    "files",
-    "header",
-    "headers",
-    "proxy_variables",
-];
-const HOST: &str = "redacted.invalid";
-const ADDRESS: &str = "192.0.2.1:9";
-
-/// A copy of a run without prompts, host names, addresses and messages of the server. Its summary is
-/// computed again from what is left, so that it can be verified like any other.
-fn redact(run: &RunDirectory) -> Result<Scratch> {
-    let stored = run.read().map_err(Failure::from_usage)?;
-    let manifest = &stored.observations.manifest;
-    let base = manifest.endpoint.base.to_string();
-    let host = base.trim_end_matches('/').rsplit("://").next().unwrap_or_default().to_owned();
-    let address = manifest.endpoint.address.to_string();
-    let name = host.split([':', '/']).next().unwrap_or_default().to_owned();
-    let mut value = serde_json::to_value(manifest).map_err(Failure::from_error)?;
-    blank(&mut value);
-    // The address alone must stay one.
-    value["endpoint"]["address"] = ADDRESS.into();
-    let mut text = value.to_string();
-    for (found, instead) in [(&host, HOST), (&address, ADDRESS), (&name, HOST)] {
-        if 2 < found.len() {
-            text = text.replace(found.as_str(), instead);
-        }
-    }
-    let mut redacted: Manifest = serde_json::from_str(&text).map_err(|error| {
-        Failure::internal(format!("the redacted manifest cannot be read: {error}"))
-    })?;
-    redacted.environment.command = None;
-    let folder = Scratch::new(run.id())?;
-    let json = serde_json::to_string_pretty(&redacted).map_err(Failure::from_error)?;
-    report_files::write_file(&folder.0.join("manifest.json"), &(json + "\n"))?;
-    copy_journal(run, &folder.0.join("requests.journal"))?;
-    let secrets = [&host, &address].map(|it| Secret::new(it.clone()));
-    let secrets = Redactor::new(&secrets);
-    let telemetry = run.path().join("telemetry.journal");
-    if let Ok(bytes) = std::fs::read(&telemetry)
-        && !secrets.finds_secret(&bytes)
-    {
-        std::fs::write(folder.0.join("telemetry.journal"), bytes).map_err(Failure::from_error)?;
-    }
-    let copy = RunDirectory::at(folder.0.clone());
-    seal_summary(&copy, &copy.read().map_err(Failure::from_error)?)?;
-    report_files::write_run(&copy);
-    Ok(folder)
-}
-
-/// Blanks the texts under private keys; what is no text has no secret.
-fn blank(value: &mut Value) {
-    match value {
-        Value::Object(entries) => {
-            for (key, value) in entries {
-                if let (Value::String(text), true) =
-                    (&mut *value, PRIVATE_KEYS.contains(&key.as_str()))
-                {
-                    inferometer_model::REDACTED.clone_into(text);
-                } else {
-                    blank(value);
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(blank),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// The journal without what the server said.
-fn copy_journal(run: &RunDirectory, to: &Path) -> Result<()> {
-    let reader = run.open_journal().map_err(Failure::from_usage)?;
-    let file = File::create(to).map_err(Failure::from_error)?;
-    let mut writer = JournalWriter::new(file, to.to_owned());
-    for entry in reader {
-        let mut entry = entry.map_err(Failure::from_error)?;
-        if let JournalEntry::Ended(record) = &mut entry {
-            record.ending.message =
-                record.ending.message.take().map(|_| inferometer_model::REDACTED.to_owned());
-        }
-        writer.append(&entry).map_err(Failure::from_error)?;
-    }
-    writer.flush().map_err(Failure::from_error)
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use inferometer_analysis::compliance::{AUDIT_NONCE, seed_of_nonce};
+use inferometer_analysis::compliance::{
+    AUDIT_COMMITMENT, AUDIT_DRAWN, AUDIT_NONCE, commitment, seed_of_nonces,
+};
 use inferometer_analysis::{Summary, ThresholdVerdict, Verdict, check_slos};
 use inferometer_model::spec::TargetSpec;
 use inferometer_runner::measurement::{Planned, Run};
@@ -71,22 +73,35 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     show(connected.measure(&session)?, &requirements, results, &session)
 }
 
-/// Draws the seed from a nonce, which is published with the run.
-fn hold_to_rules(drafted: &mut Drafted, nonce: Option<&str>) -> Result<()> {
+/// Draws a nonce, publishes its hash, and only then takes the nonce of the auditor: the seed follows from
+/// both, so that neither side has chosen it.
+fn hold_to_rules(drafted: &mut Drafted, auditor: Option<&str>) -> Result<()> {
     if drafted.spec.workload.seed.is_some() || drafted.spec.saved.is_some() {
         return Err(Failure::usage(
             "an audited run must not have --seed or a saved plan: its seed is drawn",
         )
         .hint("leave it out, or let the auditor choose --audit-nonce"));
     }
-    let drawn = || -> Result<String> {
-        let mut bytes = [0; 16];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| Failure::internal("no random bytes"))?;
-        Ok(super::bundle::hex(&bytes))
+    let mut bytes = [0; 16];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| Failure::internal("no random bytes"))?;
+    let drawn = super::bundle::hex(&bytes);
+    let committed = commitment(&drawn);
+    output::talk(&format!("commitment: sha256 {committed}"));
+    let auditor = match auditor {
+        Some("-") => {
+            output::talk("send it to the auditor, and type the text that comes back:");
+            let mut line = String::new();
+            std::io::stdin().read_line(&mut line).map_err(Failure::from_error)?;
+            let text = Some(line.trim().to_owned()).filter(|text| !text.is_empty());
+            Some(text.ok_or_else(|| Failure::usage("there is no text of the auditor"))?)
+        }
+        other => other.map(str::to_owned),
     };
-    let nonce = nonce.map_or_else(drawn, |nonce| Ok(nonce.to_owned()))?;
-    drafted.spec.workload.seed = Some(seed_of_nonce(&nonce));
-    drafted.spec.metadata.insert(AUDIT_NONCE.to_owned(), nonce);
+    drafted.spec.workload.seed =
+        Some(seed_of_nonces(&drawn, auditor.as_deref().unwrap_or_default()));
+    let nonces = [(AUDIT_DRAWN, drawn), (AUDIT_COMMITMENT, committed)];
+    let nonces = nonces.into_iter().chain(auditor.map(|nonce| (AUDIT_NONCE, nonce)));
+    drafted.spec.metadata.extend(nonces.map(|(key, value)| (key.to_owned(), value)));
     Ok(())
 }
 

@@ -1,10 +1,16 @@
-//! The JSON documents of oha and k6, which measure any HTTP server, and of inference-perf.
+//! Short results: the JSON documents of oha and k6, which measure any HTTP server, of inference-perf and of
+//! LLMPerf, and the text of `MLPerf`'s load generator.
+
+use std::collections::BTreeMap;
 
 use inferometer_analysis::tool_result::{
-    CountsFrom, Grain, LatencyKind, ResultLatency, Tool, ToolResult,
+    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, Tool, ToolResult,
 };
 
-use super::{ImportError, Imported, Mapping, count, document_source, plain_rank, read_objects};
+use super::{
+    ImportError, Imported, Mapping, Records, count, document_source, newlines, plain_rank,
+    read_objects,
+};
 use crate::json::Json;
 
 /// One result for each object of a text, filled from its paths.
@@ -93,4 +99,94 @@ pub(super) fn read_inference_perf(text: &str) -> Result<Vec<Imported>, ImportErr
             result.latencies.extend(found.latency(&path, 1e3, rank, empty));
         }
     })
+}
+
+pub(super) fn read_llmperf(text: &str) -> Result<Vec<Imported>, ImportError> {
+    const LATENCIES: [(&str, LatencyKind); 2] =
+        [("results_ttft_s", LatencyKind::Ttft), ("results_end_to_end_latency_s", LatencyKind::E2e)];
+    read_with(text, Tool::LlmPerf, |found, result| {
+        result.model = found.name("model");
+        result.max_concurrency = found.small_count("num_concurrent_requests");
+        result.requests_planned = found.count("results_num_requests_started");
+        result.completed = found.count("results_num_completed_requests");
+        result.failed = found.count("results_number_errors");
+        result.output_throughput = found.figure("results_mean_output_throughput_token_per_s");
+        let per_minute = found.figure("results_num_completed_requests_per_min");
+        result.request_throughput = per_minute.map(|requests| requests / 60.0);
+        for (name, kind) in LATENCIES {
+            let mut ms =
+                |key: &str| found.figure(&format!("{name}_{key}")).map(|seconds| seconds * 1e3);
+            let mut latency = ResultLatency {
+                mean_ms: ms("mean"),
+                std_ms: ms("stddev"),
+                min_ms: ms("min"),
+                max_ms: ms("max"),
+                ..of_requests(kind)
+            };
+            for rank in ["25", "50", "75", "90", "95", "99"] {
+                let value = ms(&format!("quantiles_p{rank}"));
+                latency.percentiles_ms.extend(value.map(|value| (rank.to_owned(), value)));
+            }
+            result.latencies.extend(latency.mean_ms.is_some().then_some(latency));
+        }
+    })
+}
+
+/// One result for each summary in a text.
+pub(super) fn read_mlperf(text: &str) -> Result<Vec<Imported>, ImportError> {
+    let mut records = Records::default();
+    let mut line = 1;
+    for (number, part) in text.split("MLPerf Results Summary").enumerate() {
+        if 0 < number && !records.are_too_many() {
+            records.push(read_mlperf_summary(part, line));
+        }
+        line += newlines(part);
+    }
+    records.finish()
+}
+
+/// Lines such as `99.00 percentile first token latency (ns)   : 1760966679`.
+fn read_mlperf_summary(text: &str, line: u32) -> ToolResult {
+    const LATENCIES: [(&str, LatencyKind, CountsFrom); 3] = [
+        ("latency", LatencyKind::E2e, CountsFrom::Schedule),
+        ("first token latency", LatencyKind::Ttft, CountsFrom::Schedule),
+        ("time to output token", LatencyKind::Tpot, CountsFrom::Output),
+    ];
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    let lines: BTreeMap<String, &str> =
+        lines.map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim())).collect();
+    let number = |name: &str| {
+        let value: f64 = lines.get(name)?.parse().ok()?;
+        (value.is_finite() && 0.0 <= value).then_some(value)
+    };
+    let word = |name: &str| lines.get(name).map(|word| (*word).to_owned());
+    let mut result =
+        ToolResult { source: document_source(Tool::MlPerf, line), ..ToolResult::default() };
+    result.source.name = word("sut name").unwrap_or_default();
+    let first = |names: [&str; 2]| names.into_iter().find_map(number);
+    result.request_throughput = first(["completed samples per second", "samples per second"]);
+    result.output_throughput = first(["completed tokens per second", "tokens per second"]);
+    let is_server = word("scenario").is_some_and(|scenario| scenario == "Server");
+    result.request_rate = number("target_qps").filter(|_| is_server).map(ResultRate::PerSecond);
+    for name in ["scenario", "mode", "result is"] {
+        result.metadata.extend(word(name).map(|word| (name.to_owned(), word)));
+    }
+    for (name, kind, from) in LATENCIES {
+        let ms = |statistic: &str| number(&format!("{statistic} {name} (ns)")).map(|ns| ns / 1e6);
+        let mut latency = ResultLatency {
+            mean_ms: ms("mean"),
+            min_ms: ms("min"),
+            max_ms: ms("max"),
+            ..ResultLatency::new(kind, from, Grain::Request)
+        };
+        for (rank, statistic) in
+            [("50", "50.00"), ("90", "90.00"), ("95", "95.00"), ("99", "99.00"), ("99.9", "99.90")]
+        {
+            let value = ms(&format!("{statistic} percentile"));
+            latency.percentiles_ms.extend(value.map(|value| (rank.to_owned(), value)));
+        }
+        let is_known = latency.mean_ms.is_some() || !latency.percentiles_ms.is_empty();
+        result.latencies.extend(is_known.then_some(latency));
+    }
+    result
 }
