@@ -9,7 +9,7 @@ use inferometer_model::fmt::duration;
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::{Spec, TargetSpec};
 use inferometer_model::stripe::{HostFacts, StripeFacts};
-use inferometer_target::system::clock_host;
+use inferometer_target::system::{KERNEL, clock_host};
 
 use crate::failure::{Failure, Result};
 use crate::session::Session;
@@ -21,12 +21,16 @@ pub struct Worker {
     pub stripe: Stripe,
     /// When all workers begin, in nanoseconds after 1970.
     pub start_ns: u64,
-    /// A clock that is further from the true time than this is refused.
-    pub clock_error_max: Duration,
+    /// A clock that may be further from the true time than this is refused. Without it the bound that a
+    /// program states is held to [`ERROR_MAX`], and the kernel's is not: it grows between two
+    /// measurements of a good clock.
+    pub clock_error_max: Option<Duration>,
 }
 
 /// Connections are opened this long before the start, and the telemetry begins.
 const LEAD: Duration = Duration::from_secs(5);
+/// What is allowed where the user says nothing.
+const ERROR_MAX: Duration = Duration::from_millis(50);
 /// A start that is further away is a typing error, or another time zone.
 const AWAY_MAX: Duration = Duration::from_hours(24);
 /// Beyond this nothing of the plan's beginning is left to join.
@@ -63,31 +67,34 @@ impl Worker {
                 .hint("check the time, its zone (Z is UTC), and the clock of this machine"));
         }
         let host = clock_host();
-        let name = &self.stripe;
-        match (&host.clock_source, host.synchronized, host.error_ns.map(Duration::from_nanos)) {
+        self.check_clock(&host, session)?;
+        Ok(host)
+    }
+
+    fn check_clock(&self, host: &HostFacts, session: &Session) -> Result<()> {
+        let clock = format!("the clock of worker {} ({})", self.stripe, host.name);
+        let error = host.error_ns.map(Duration::from_nanos);
+        match (&host.clock_source, host.synchronized, error) {
             (_, Some(false), _) => session.warn(format!(
-                "the clock of worker {name} ({}) is not synchronized: its times may be far from those \
-                 of workers on other machines",
-                host.name
+                "{clock} is not synchronized: its times may be far from those of workers on other \
+                 machines"
             )),
-            (Some(source), _, Some(error)) if self.clock_error_max < error => {
-                let what = format!(
-                    "the clock of worker {name} ({}) may be {} off, as {source} reports; {} is allowed",
-                    host.name,
-                    duration(error),
-                    duration(self.clock_error_max)
-                );
-                return Err(Failure::usage(what)
+            (Some(source), _, Some(error)) if self.clock_error_max.unwrap_or(ERROR_MAX) < error => {
+                let what = format!("{clock} may be {} off, as {source} reports", duration(error));
+                if self.clock_error_max.is_none() && source == KERNEL {
+                    session.warn(what);
+                    return Ok(());
+                }
+                let allowed = duration(self.clock_error_max.unwrap_or(ERROR_MAX));
+                return Err(Failure::usage(format!("{what}; {allowed} is allowed"))
                     .hint("wait until it is synchronized, or allow more with --clock-error"));
             }
             (None, ..) => session.warn(format!(
-                "the error of the clock of worker {name} ({}) is not known: neither chronyc nor \
-                 timedatectl reports it",
-                host.name
+                "the error of {clock} is not known: neither chronyc nor the kernel reports it"
             )),
             _ => {}
         }
-        Ok(host)
+        Ok(())
     }
 
     /// The clock of a run. That of a worker is there shortly before the start.
