@@ -5,7 +5,9 @@ use std::process::Command;
 
 pub(crate) const HELP: &str = "\
 cargo xtask slurm [PROGRAM]     do four workers on a Slurm of two nodes, started here, measure what one
-                                client does? Installs slurm-wlm and munge where they are missing
+                                client does? Then one is killed, and a job cancelled. Installs slurm-wlm
+                                and munge where they are missing
+cargo xtask object-store [PROGRAM]   do workers leave their runs in moto's S3, and does merge find them?
 cargo xtask merge [PROGRAM]     the time and the memory of merging eight workers with a million requests
 ";
 

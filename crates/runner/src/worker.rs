@@ -128,3 +128,56 @@ impl Worker {
         worker.map_or(NonZeroU32::MIN, |worker| worker.stripe.count)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::session::Event;
+
+    /// What is said about a clock, and why it is refused, if it is.
+    fn said(
+        (source, synchronized, error_ms): (Option<&str>, Option<bool>, Option<u64>),
+        clock_error_max: Option<Duration>,
+    ) -> (Option<String>, Option<String>) {
+        let host = HostFacts {
+            name: "n1".to_owned(),
+            boot: None,
+            clock_source: source.map(str::to_owned),
+            synchronized,
+            error_ns: error_ms.map(|ms| ms * 1_000_000),
+        };
+        let heard = Arc::new(Mutex::new(None));
+        let hears = Arc::clone(&heard);
+        let session = Session::new(
+            1,
+            Arc::new(move |event: Event| *hears.lock().unwrap() = Some(event.to_string())),
+        );
+        let stripe = Stripe { index: 1, count: NonZeroU32::new(4).unwrap() };
+        let worker = Worker { stripe, start_ns: 0, clock_error_max };
+        let refusal = worker.check_clock(&host, &session).err();
+        let refusal = refusal.map(|failure| failure.message().to_owned());
+        (heard.lock().unwrap().take(), refusal)
+    }
+
+    #[test]
+    fn a_clock_is_refused_by_what_its_keeper_states_and_the_kernels_bound_only_if_asked() {
+        let (chrony, kernel) = (Some("chronyc"), Some(KERNEL));
+        assert_eq!(said((chrony, Some(true), Some(49)), None), (None, None));
+        let (_, refusal) = said((chrony, Some(true), Some(80)), None);
+        let why =
+            "the clock of worker 1/4 (n1) may be 80 ms off, as chronyc reports; 50 ms is allowed";
+        assert_eq!(refusal.as_deref(), Some(why));
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(said((chrony, Some(true), Some(80)), second), (None, None));
+        let (warning, refusal) = said((kernel, Some(true), Some(80)), None);
+        assert!(warning.unwrap().contains("80 ms off, as the kernel reports") && refusal.is_none());
+        let (_, refusal) = said((kernel, Some(true), Some(80)), Some(Duration::from_millis(60)));
+        assert!(refusal.unwrap().ends_with("60 ms is allowed"));
+        let (warning, refusal) = said((kernel, Some(false), None), second);
+        assert!(warning.unwrap().contains("is not synchronized") && refusal.is_none());
+        let (warning, refusal) = said((None, None, None), second);
+        assert!(warning.unwrap().contains("is not known") && refusal.is_none());
+    }
+}

@@ -4,10 +4,9 @@
 //! workers. All that the workers get is one experiment file, their number and the time of the start.
 
 mod kubernetes;
-#[cfg(feature = "object-store")]
-mod objects;
 #[cfg(not(feature = "object-store"))]
-#[path = "no_objects.rs"]
+mod no_objects;
+#[cfg(feature = "object-store")]
 mod objects;
 mod slurm;
 
@@ -40,6 +39,9 @@ use crate::failure::{Failure, Result};
 use crate::requirements::{Requirements, with_enough_requests};
 use crate::{output, report_files, signals};
 
+#[cfg(not(feature = "object-store"))]
+pub(crate) use no_objects::Objects;
+#[cfg(feature = "object-store")]
 pub(crate) use objects::Objects;
 
 /// `inferometer merge`.

@@ -78,7 +78,9 @@ impl Objects {
                 builder.with_http_connector(Http::default()).build().map(|it| Box::new(it) as _)
             }
             ObjectStoreScheme::Local => Ok(Box::new(LocalFileSystem::new())),
-            _ => return Err(refused(&"its kind is not known")),
+            ObjectStoreScheme::Memory | ObjectStoreScheme::Http | _ => {
+                return Err(refused(&"its kind is not known"));
+            }
         };
         let runtime = Builder::new_current_thread().enable_time().build();
         Ok(Self {
@@ -103,7 +105,7 @@ impl Objects {
         for file in files {
             let within = file.strip_prefix(run.path()).unwrap_or(&file);
             let parts = within.iter().map(|part| part.to_string_lossy().into_owned());
-            let to = parts.fold(folder.clone(), |to, part| to.join(part));
+            let to = parts.fold(folder.clone(), ObjectPath::join);
             self.runtime.block_on(self.send(&file, &to)).map_err(|error| {
                 let hint = format!("the run is kept in {}", run.path().display());
                 self.failure(error).hint(hint)
@@ -222,10 +224,12 @@ impl HttpService for Http {
             let body = body.collect().await?.to_bytes();
             let agent = self.agent.get_or_init(|| https_agent(&head.uri.to_string()));
             let failed = |error: ureq::Error| {
-                let kind = match error {
-                    ureq::Error::Timeout(_) => HttpErrorKind::Timeout,
-                    ureq::Error::Io(_) => HttpErrorKind::Interrupted,
-                    _ => HttpErrorKind::Connect,
+                let kind = if matches!(error, ureq::Error::Timeout(_)) {
+                    HttpErrorKind::Timeout
+                } else if matches!(error, ureq::Error::Io(_)) {
+                    HttpErrorKind::Interrupted
+                } else {
+                    HttpErrorKind::Connect
                 };
                 HttpError::new(kind, error)
             };
@@ -234,5 +238,50 @@ impl HttpService for Http {
             let bytes = body.with_config().limit(ANSWER_BYTES_MAX).read_to_vec().map_err(failed)?;
             Ok(HttpResponse::from_parts(head, bytes.into()))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_the_same_when_it_was_sent_and_fetched() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        fs::create_dir_all(run.join("within")).unwrap();
+        // Longer than two parts, and no multiple of one.
+        let long: Vec<u8> =
+            (0..(PART_BYTES * 2 + 77)).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let files =
+            [(MANIFEST, &b"{}"[..]), ("requests.journal", &long[..]), ("within/empty", &[])];
+        for (name, bytes) in files {
+            fs::write(run.join(name), bytes).unwrap();
+        }
+        let objects =
+            Objects::open(&format!("file://{}/store/a", folder.path().display())).unwrap();
+        let other = Objects::open(&format!("file://{}/store/ab", folder.path().display())).unwrap();
+        let directory = RunDirectory::at(run);
+        objects.upload("2/4".parse().unwrap(), &directory).unwrap();
+        other.upload("3/4".parse().unwrap(), &directory).unwrap();
+        let into = folder.path().join("fetched");
+        assert_eq!(objects.download(&into).unwrap(), [into.join("2-of-4")]);
+        for (name, bytes) in files {
+            assert!(fs::read(into.join("2-of-4/run").join(name)).unwrap() == bytes, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_or_holds_a_key_is_refused() {
+        for wrong in
+            ["s3", "ftp://host/a", "https://host/a", "s3://key:word@bucket/a", "gs://b/a?k=1"]
+        {
+            let refusal = Objects::open(wrong).unwrap_err();
+            assert!(!refusal.message().contains("word"), "{refusal:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let empty = Objects::open(&format!("file://{}", folder.path().display())).unwrap();
+        let refusal = empty.download(&folder.path().join("fetched")).unwrap_err();
+        assert!(refusal.message().ends_with("holds no run of a worker"), "{refusal:?}");
     }
 }
