@@ -104,7 +104,7 @@ pub(crate) struct SlurmTable {
 #[derive(Args, Debug)]
 pub(crate) struct MergeArguments {
     /// Folders of the workers' runs, folders that hold them, or the URL of `run --results`
-    #[arg(value_name = "DIR|URL", required = true)]
+    #[arg(value_name = "FROM", required = true)]
     pub(crate) from: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) store: StoreArguments,

@@ -26,8 +26,10 @@ pub(super) struct Kubernetes<'a> {
     logs: BTreeMap<String, Child>,
     /// Warnings of the cluster, each once.
     told: BTreeSet<String>,
-    /// Questions in turn that the cluster did not answer.
+    /// Questions in turn that the cluster did not answer, or where it did not know the job yet.
     unanswered: u32,
+    /// Whether the job was seen: from then on it is over when it is gone.
+    is_known: bool,
 }
 
 /// Longer than an answer of a cluster that is well takes.
@@ -54,7 +56,7 @@ impl<'a> Kubernetes<'a> {
     pub(super) fn new(task: &'a Task, table: &'a KubernetesTable) -> Self {
         let start = "START_AT".to_owned();
         let (logs, told) = (BTreeMap::new(), BTreeSet::new());
-        Self { task, table, start, logs, told, unanswered: 0 }
+        Self { task, table, start, logs, told, unanswered: 0, is_known: false }
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -229,13 +231,15 @@ impl Job for Kubernetes<'_> {
 
     fn ended(&mut self, session: &Session) -> Result<Option<String>> {
         let selector = format!("--selector=app={}", self.task.name());
-        let states = match self.ask(&["get", "jobs,pods", &selector, "--output", STATES]) {
-            Ok(states) => states,
-            Err(_) if self.unanswered < UNANSWERED_MAX => {
+        let states = self.ask(&["get", "jobs,pods", &selector, "--output", STATES]);
+        let states = match states {
+            Ok(states) if self.is_known || !states.is_empty() => states,
+            _ if self.unanswered < UNANSWERED_MAX => {
                 self.unanswered += 1;
                 return Ok(None);
             }
-            Err(why) => {
+            silent => {
+                let why = silent.err().unwrap_or_else(|| "it does not know the job".to_owned());
                 let what = format!("the cluster does not answer any more: {why}");
                 return Err(Failure::usage(what).hint(format!(
                     "the job {} may go on; merge the runs of its workers when it has ended",
@@ -243,7 +247,7 @@ impl Job for Kubernetes<'_> {
                 )));
             }
         };
-        self.unanswered = 0;
+        (self.unanswered, self.is_known) = (0, true);
         let (mut how, mut open) = ("it was deleted".to_owned(), false);
         for line in states.lines() {
             match line.split('\t').collect::<Vec<_>>()[..] {
