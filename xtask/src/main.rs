@@ -88,7 +88,7 @@ fn chore(words: &[&str]) -> Option<Result<String, String>> {
         ["browser", files @ ..] => target_folder()
             .and_then(|target| browser::browser(files, &target, make_samples))
             .map(|()| String::new()),
-        [name @ ("slurm" | "merge"), program @ ..] => program_or_build(program)
+        [name @ ("slurm" | "merge" | "object-store"), program @ ..] => program_or_build(program)
             .and_then(|made| workers::script(name, &made, &target_folder()?))
             .map(|()| String::new()),
         ["judge-clients", folder, program @ ..] => program_or_build(program).and_then(|made| {
@@ -160,6 +160,7 @@ fn docs() -> bool {
     rewrite("inferometer-report", ["--test=it", "docs::"])
         && rewrite("inferometer-cli", ["--bins", "the_page_about"])
         && rewrite("inferometer-cli", ["--bins", "the_documentation_has_every_translation"])
+        && rewrite("inferometer-cli", ["--test=it", "the_manifest_has_known_fields"])
         && rewrite("xtask", ["--test=tidy", "the_page_about_reliability"])
 }
 

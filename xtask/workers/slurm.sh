@@ -107,3 +107,38 @@ code=0
 echo "one client: exit code $code"
 "$program" verify --output runs "$(python3 -c 'import json; print(json.load(open("merged.json"))["run"]["id"])')"
 python3 "$here/compare.py" "$program" "$folder"
+
+# Starts the job, and waits until all of its workers send.
+begin() {
+    "$program" run experiment.toml --on slurm --output "$1" --format json --progress lines >"$1.json" 2>"$1.txt" &
+    job=$!
+    until grep -q "4 of 4 workers send" "$1.txt"; do
+        kill -0 "$job" || { cat "$1.txt"; exit 1; }
+        sleep 0.2
+    done
+}
+# What the merged run says of each worker; the run exits with 4.
+ended() {
+    code=0
+    wait "$job" || code=$?
+    echo "$1: exit code $code"
+    [ "$code" = 4 ]
+    python3 - "$1.json" "$2" <<'END'
+import json
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    merged = json.load(file)
+losses = [worker["loss"] for worker in merged["client"]["workers"]]
+print(f"{sys.argv[1]}: {losses}, {merged['attempted']} of {merged['scheduled']} requests were sent")
+assert losses == json.loads(sys.argv[2]), losses
+assert merged["scheduled"] == 1200 and merged["run"]["partial"]
+END
+}
+begin killed
+kill -KILL "$(pgrep -f -- "$folder/killed/.*--stripe 2/4")"
+ended killed '[null, null, "died", null]'
+# A preemption ends a job as scancel does.
+begin preempted
+scancel "$(squeue --noheader --format=%A | head -1)"
+ended preempted '["was stopped", "was stopped", "was stopped", "was stopped"]'

@@ -16,8 +16,11 @@ use inferometer_store::RunDirectory;
 use inferometer_workload::{Inputs, make_plan};
 use jiff::Timestamp;
 
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::Value;
 use support::deployments::until_there;
-use support::{Engine, inferometer, latest_run, output, text, words};
+use support::{Engine, inferometer, latest_run, output, text, words, write_program};
 
 const LOAD: [&str; 10] = ["-r", "40", "-n", "90", "--isl", "16", "--osl", "3", "--seed", "7"];
 
@@ -172,7 +175,7 @@ fn started(run: &RunDirectory) -> usize {
 #[test]
 fn what_workers_cannot_share_is_refused_before_anything_is_sent() {
     let folder = tempfile::tempdir().unwrap();
-    let refusals: [(&[&str], &str); 7] = [
+    let refusals: [(&[&str], &str); 11] = [
         (&["http://127.0.0.1:9", "--stripe", "4/4", "--start-at", "+3s"], "the last is 3"),
         (&["http://127.0.0.1:9", "--stripe", "1/4"], "--start-at"),
         (&["http://127.0.0.1:9", "--stripe", "1/4", "--start-at", "noon"], "with its time zone"),
@@ -185,6 +188,26 @@ fn what_workers_cannot_share_is_refused_before_anything_is_sent() {
         (
             &["http://127.0.0.1:9", "--on", "slurm", "--header", "X-Key: abc"],
             "would be in a file of the job",
+        ),
+        (&["http://127.0.0.1:9", "--on", "kubernetes"], "[kubernetes] has no image"),
+        (
+            &["http://127.0.0.1:9", "--on", "kubernetes", "--set", "kubernetes.image=\"a\""],
+            "does not say where the workers store",
+        ),
+        (&["http://127.0.0.1:9", "--results", "s3://bucket/a"], "--results is for workers"),
+        (
+            &[
+                "http://127.0.0.1:9",
+                "--stripe",
+                "0/2",
+                "--start-at",
+                "+3s",
+                "--seed",
+                "1",
+                "--results",
+                "ftp://host/a",
+            ],
+            "is not the address of a folder of objects",
         ),
     ];
     for (arguments, why) in refusals {
@@ -205,7 +228,8 @@ fn a_dry_run_shows_what_a_scheduler_would_get() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("e.toml");
     let experiment = "[target]\nurl = \"http://127.0.0.1:9\"\n[load]\nrate = 5\nrequests = 50\n\
-                      [slurm]\nworkers = 4\nnodes = 2\npartition = \"test\"\ntime_limit = \"00:10:00\"\n";
+                      [slurm]\nworkers = 4\nnodes = 2\npartition = \"test\"\ntime_limit = \"00:10:00\"\n\
+                      [kubernetes]\nimage = \"a\"\nresults = \"s3://bucket/a\"\n";
     std::fs::write(&file, experiment).unwrap();
     let shown = |on: &str| {
         let shown = output(&["run", "e.toml", "--on", on, "--dry-run"], folder.path());
@@ -216,9 +240,11 @@ fn a_dry_run_shows_what_a_scheduler_would_get() {
     for line in ["#SBATCH --ntasks=4\n", "#SBATCH --nodes=2\n", "#SBATCH --partition=test\n"] {
         assert!(script.contains(line), "{script}");
     }
+    assert!(script.contains("#SBATCH --no-requeue\n"), "{script}");
     assert!(script.contains("--kill-on-bad-exit=0"), "a worker that dies takes no other with it");
     // The file of the workers is an experiment, and says the same.
-    let (_, inner) = script.split_once("# FOLDER/experiment.toml\n").unwrap();
+    let manifest: Value = serde_json::from_str(&shown("kubernetes")).unwrap();
+    let inner = manifest.pointer("/items/0/data/experiment.toml").unwrap().as_str().unwrap();
     std::fs::write(&file, inner).unwrap();
     let plan = output(&["plan", "e.toml", "--json"], folder.path());
     assert!(plan.status.success(), "{inner}: {}", text(&plan.stderr));
@@ -233,4 +259,296 @@ fn a_clock_with_another_zero_shows_the_same_wall_time() {
     let begin = clock.moment_at_realtime(now_ns);
     assert!(begin.nanos_after(Moment::from_nanos(5_000_000_000)).abs() < 5_000_000, "{begin:?}");
     assert!(begin <= clock.now());
+}
+
+/// The folder of these scripts, before everything else on the path of a program.
+fn with_programs(folder: &Path, programs: &[(&str, &str)]) -> String {
+    let bin = folder.join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    for (name, script) in programs {
+        write_program(&bin.join(name), script);
+    }
+    format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn a_clock_that_is_too_far_off_is_refused_before_anything_is_sent() {
+    let (engine, folder) = (Engine::start(&[]), tempfile::tempdir().unwrap());
+    let script =
+        "#!/bin/sh\necho A29FC801,192.0.2.1,4,1763496000.1,0.08,0,0,0,0,0,0,0,64.2,Normal\n";
+    let path = with_programs(folder.path(), &[("chronyc", script)]);
+    for (allowed, why) in [(None, "50 ms is allowed"), (Some("70ms"), "70 ms is allowed")] {
+        let refused = inferometer()
+            .args(["run", &engine.url(), "--stripe", "0/2", "--start-at", "+30s"])
+            .args(LOAD)
+            .args(allowed.into_iter().flat_map(|allowed| ["--clock-error", allowed]))
+            .env("PATH", &path)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = words(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains("80 ms off, as chronyc reports") && said.contains(why), "{said}");
+    }
+    let sent = engine.truth().requests.len();
+    assert_eq!(sent, 0, "nothing of the plan");
+}
+
+/// What a scheduler starts, in a folder of its own.
+fn experiment(folder: &Path, engine: &Engine, tables: &str) {
+    let text = format!(
+        "[target]\nurl = \"{}\"\n[workload]\ninput_tokens = 16\noutput_tokens = 3\nseed = 7\n\
+         [load]\nrate = 40\nrequests = 90\n{tables}",
+        engine.url()
+    );
+    std::fs::write(folder.join("e.toml"), text).unwrap();
+}
+
+fn begin_on(scheduler: &str, folder: &Path, path: &str) -> std::process::Command {
+    let mut command = inferometer();
+    command.args(["run", "e.toml", "--on", scheduler, "--progress", "lines"]);
+    command.env("PATH", path).current_dir(folder).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Starts its tasks as Slurm does, without Slurm.
+const SRUN: &str = r#"#!/bin/bash
+while [[ "$1" == --* ]]; do
+    case "$1" in
+        --ntasks=*) tasks=${1#*=} ;;
+        --output=*) output=${1#*=} ;;
+    esac
+    shift
+done
+for ((task = 0; task < tasks; task++)); do
+    SLURM_PROCID=$task "$@" >"${output//%t/$task}" 2>&1 &
+done
+wait
+"#;
+
+/// Within an allocation the script is a step of it. The workers leave their runs in a store besides.
+#[test]
+fn within_an_allocation_the_workers_are_started_at_once_and_merged() {
+    let (engine, folder) = (Engine::start(&[]), tempfile::tempdir().unwrap());
+    let path = with_programs(folder.path(), &[("srun", SRUN)]);
+    experiment(folder.path(), &engine, "[slurm]\nworkers = 2\nstart_in = \"3s\"\n");
+    let store = format!("file://{}", folder.path().join("store").display());
+    let mut command = begin_on("slurm", folder.path(), &path);
+    let done = command.env("SLURM_JOB_ID", "7").args(["--results", &store]).output().unwrap();
+    let run = latest_run(folder.path());
+    let observations = run.read().unwrap().observations;
+    assert_is_planned(&observations);
+    assert_eq!(observations.records.len(), 90, "{}", text(&done.stderr));
+    assert!(run.path().join("workers/job.sbatch").exists());
+    assert!(run.path().join("workers/fetched-0/1-of-2").exists(), "it came from the store");
+    assert!(words(&done.stderr).contains("2 of 2 workers send"), "{}", text(&done.stderr));
+
+    // The same once more, by hand.
+    let job = std::fs::read_dir(folder.path().join("store")).unwrap().next().unwrap().unwrap();
+    let url = format!("{store}/{}", job.file_name().to_string_lossy());
+    let (_, _, again) = merged(&folder.path().join("again"), &[&url]);
+    assert_eq!(again.records.len(), 90);
+    let refused = output(&["merge", &format!("{store}/nothing")], folder.path());
+    assert!(
+        text(&refused.stderr).contains("holds no run of a worker"),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+/// What the tests make of a cluster: files with its answers.
+const KUBECTL: &str = r#"#!/bin/sh
+cluster=$(dirname "$0")/../cluster
+echo "$@" >>"$cluster/asked"
+case "$*" in
+    apply*) [ -e "$cluster/refuses" ] && { echo "error: forbidden" >&2; exit 1; }
+        cp "$3" "$cluster/job.json.new" && mv "$cluster/job.json.new" "$cluster/job.json" ;;
+    "get jobs,pods"*) cat "$cluster/states" ;;
+    "get events"*) cat "$cluster/events" ;;
+    "logs --follow"*) until [ -e "$cluster/over" ]; do sleep 0.05; done; cat "$cluster/$3" ;;
+    delete*) touch "$cluster/deleted" ;;
+    *) exit 9 ;;
+esac
+"#;
+
+/// A cluster without Kubernetes: its pods are processes.
+struct Cluster {
+    folder: PathBuf,
+    path: String,
+}
+
+impl Cluster {
+    fn new(folder: &Path) -> Self {
+        let path = with_programs(folder, &[("kubectl", KUBECTL)]);
+        let folder = folder.join("cluster");
+        std::fs::create_dir_all(&folder).unwrap();
+        let cluster = Self { folder, path };
+        cluster.answer("states", "");
+        cluster.answer("events", "");
+        cluster
+    }
+
+    /// A file is there as a whole or not at all.
+    fn answer(&self, name: &str, text: &str) {
+        let unfinished = self.folder.join("unfinished");
+        std::fs::write(&unfinished, text).unwrap();
+        std::fs::rename(unfinished, self.folder.join(name)).unwrap();
+    }
+
+    /// Starts the pods of the job that was applied, and returns them with the name of the job.
+    fn start_pods(&self) -> (String, Vec<Child>) {
+        until_there(|| self.folder.join("job.json").exists());
+        let applied = std::fs::read(self.folder.join("job.json")).unwrap();
+        let applied: Value = serde_json::from_slice(&applied).unwrap();
+        let config: ConfigMap = serde_json::from_value(applied["items"][0].clone()).unwrap();
+        let job: Job = serde_json::from_value(applied["items"][1].clone()).unwrap();
+        let (name, spec) = (job.metadata.name.unwrap(), job.spec.unwrap());
+        let experiment = self.folder.join("experiment.toml");
+        std::fs::write(&experiment, &config.data.unwrap()["experiment.toml"]).unwrap();
+        let words = spec.template.spec.unwrap().containers[0].args.clone().unwrap();
+        let pod = |index: i32| {
+            let local = |word: &String| {
+                let word = word.replace("$(JOB_COMPLETION_INDEX)", &index.to_string());
+                let word =
+                    word.replace("/experiment/experiment.toml", experiment.to_str().unwrap());
+                match word.strip_prefix("/data/") {
+                    Some(rest) => self.folder.join("volume").join(rest).display().to_string(),
+                    None => word,
+                }
+            };
+            let log = std::fs::File::create(self.folder.join(format!("{name}-{index}-x"))).unwrap();
+            let mut command = inferometer();
+            command.args(words.iter().map(local)).stdin(Stdio::null());
+            command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
+        };
+        let pods = (0..spec.completions.unwrap()).map(pod).collect();
+        (name, pods)
+    }
+
+    /// How the job and its pods are, each by phase, exit code and reason.
+    fn states(&self, name: &str, job: &str, pods: &[(&str, &str, &str)]) {
+        let mut text = format!("Job\t{name}\t\t\t\t\t{job}\n");
+        for (index, (phase, exit, reason)) in pods.iter().enumerate() {
+            let pod = format!("Pod\t{name}-{index}-x\t{index}\t{phase}\t{exit}\t{reason}\tReady\n");
+            text.push_str(&pod);
+        }
+        self.answer("states", &text);
+    }
+}
+
+const KUBERNETES: &str = "[kubernetes]\nworkers = 3\nimage = \"inferometer:test\"\nclaim = \"runs\"\n\
+                          mounted = \"cluster/volume\"\nstart_in = \"4s\"\nnamespace = \"n\"\n";
+
+#[test]
+fn pods_are_followed_and_merged_and_one_that_fails_is_named_with_its_events() {
+    let (engine, folder) = (Engine::start(&["--ttft", "20ms"]), tempfile::tempdir().unwrap());
+    let cluster = Cluster::new(folder.path());
+    experiment(folder.path(), &engine, &KUBERNETES.replace("namespace = \"n\"\n", ""));
+    let running = begin_on("kubernetes", folder.path(), &cluster.path).spawn().unwrap();
+    let (name, mut pods) = cluster.start_pods();
+    cluster.states(&name, "", &[("Running", "", ""); 3]);
+    let of_second = cluster.folder.join("volume").join(&name);
+    let its_run = || {
+        let runs = std::fs::read_dir(&of_second).ok()?.flatten();
+        let mut runs = runs.map(|run| RunDirectory::at(run.path()));
+        runs.find(|run| {
+            let stripe = run.manifest().ok().and_then(|it| it.stripe);
+            stripe.is_some_and(|it| it.stripe.index == 1)
+        })
+    };
+    until_there(|| its_run().is_some_and(|run| 8 < started(&run)));
+    pods[1].kill().unwrap();
+    for pod in &mut pods {
+        let _ = pod.wait().unwrap();
+    }
+    let event = format!("{name}-1-x: OOMKilling: out of memory\nother-1: Failed: not ours\n");
+    cluster.answer("events", &event);
+    let done = ("Succeeded", "0", "Completed");
+    cluster.answer("over", "");
+    cluster.states(&name, "Failed", &[done, ("Failed", "137", "OOMKilled"), done]);
+    let ended = running.wait_with_output().unwrap();
+    let said = words(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(4), "{said}");
+    let failed = format!("worker 1 (pod {name}-1-x) ended with exit code 137 (OOMKilled)");
+    assert!(said.contains(&failed) && said.contains("OOMKilling: out of memory"), "{said}");
+    assert!(!said.contains("not ours"), "{said}");
+    let run = latest_run(folder.path());
+    let observations = run.read().unwrap().observations;
+    assert_is_planned(&observations);
+    assert_eq!(observations.ending.stop, RunStop::WorkersLost);
+    assert_eq!(observations.scheduled_count(), 90);
+    let log = std::fs::read_to_string(run.path().join("workers/worker-0.jsonl")).unwrap();
+    assert!(log.contains("\"finished\""), "the log of a pod is kept: {log}");
+    assert!(cluster.folder.join("deleted").exists(), "the job is removed");
+}
+
+#[test]
+fn a_signal_deletes_the_job_and_what_its_pods_stored_is_merged() {
+    let (engine, folder) = (Engine::start(&[]), tempfile::tempdir().unwrap());
+    let cluster = Cluster::new(folder.path());
+    experiment(folder.path(), &engine, &KUBERNETES.replace("namespace = \"n\"\n", ""));
+    let running = begin_on("kubernetes", folder.path(), &cluster.path).spawn().unwrap();
+    let (name, mut pods) = cluster.start_pods();
+    cluster.states(&name, "", &[("Running", "", ""); 3]);
+    until_there(|| 20 < engine.truth().requests.len());
+    let kill = |pid: u32, signal: &str| {
+        let status = std::process::Command::new("kill").args([signal, &pid.to_string()]).status();
+        assert!(status.unwrap().success());
+    };
+    kill(running.id(), "-INT");
+    until_there(|| cluster.folder.join("deleted").exists());
+    for pod in &mut pods {
+        kill(pod.id(), "-TERM");
+        let _ = pod.wait().unwrap();
+    }
+    cluster.answer("over", "");
+    cluster.answer("states", "");
+    let ended = running.wait_with_output().unwrap();
+    let observations = latest_run(folder.path()).read().unwrap().observations;
+    assert!(!ended.status.success());
+    assert!(words(&ended.stdout).contains("was stopped"), "{}", text(&ended.stderr));
+    assert_eq!(observations.scheduled_count(), 90, "each is accounted for");
+    assert!(observations.records.len() < 90);
+}
+
+#[test]
+fn what_the_cluster_refuses_is_told_and_nothing_waits() {
+    let (engine, folder) = (Engine::start(&[]), tempfile::tempdir().unwrap());
+    let cluster = Cluster::new(folder.path());
+    cluster.answer("refuses", "");
+    experiment(folder.path(), &engine, &KUBERNETES.replace("namespace = \"n\"\n", ""));
+    let refused = begin_on("kubernetes", folder.path(), &cluster.path).output().unwrap();
+    let said = words(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("cannot be applied") && said.contains("error: forbidden"), "{said}");
+    // The namespace is that of every question.
+    experiment(folder.path(), &engine, KUBERNETES);
+    let _ = begin_on("kubernetes", folder.path(), &cluster.path).output().unwrap();
+    let asked = std::fs::read_to_string(cluster.folder.join("asked")).unwrap();
+    assert!(asked.contains("\n--namespace=n apply --filename "), "{asked}");
+}
+
+/// Without a field that Kubernetes would not know, and the file that is published.
+#[test]
+fn the_manifest_has_known_fields_alone_and_is_the_one_that_is_published() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let shown = output(&["run", "deploy/workers.toml", "--on", "kubernetes", "--dry-run"], &root);
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    let shown = text(&shown.stdout);
+    let manifest: Value = serde_json::from_str(&shown).unwrap();
+    let config: ConfigMap = serde_json::from_value(manifest["items"][0].clone()).unwrap();
+    let job: Job = serde_json::from_value(manifest["items"][1].clone()).unwrap();
+    assert_eq!(serde_json::to_value(config).unwrap(), manifest["items"][0]);
+    assert_eq!(serde_json::to_value(job).unwrap(), manifest["items"][1]);
+    let file = root.join("deploy/workers.yaml");
+    let published = std::fs::read_to_string(&file).unwrap();
+    let first = published.lines().take_while(|line| line.starts_with('#'));
+    let comments: usize = first.map(|line| line.len() + 1).sum();
+    let expected = format!("{}{shown}", &published[..comments]);
+    if std::env::var_os("INFEROMETER_REWRITE_DOCS").is_some() {
+        std::fs::write(&file, expected).unwrap();
+        return;
+    }
+    assert!(published == expected, "run cargo xtask docs");
 }

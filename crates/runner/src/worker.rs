@@ -9,7 +9,7 @@ use inferometer_model::fmt::duration;
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::{Spec, TargetSpec};
 use inferometer_model::stripe::{HostFacts, StripeFacts};
-use inferometer_target::system::clock_host;
+use inferometer_target::system::{KERNEL, clock_host};
 
 use crate::failure::{Failure, Result};
 use crate::session::Session;
@@ -21,12 +21,16 @@ pub struct Worker {
     pub stripe: Stripe,
     /// When all workers begin, in nanoseconds after 1970.
     pub start_ns: u64,
-    /// A clock that is further from the true time than this is refused.
-    pub clock_error_max: Duration,
+    /// A clock that may be further from the true time than this is refused. Without it the bound that a
+    /// program states is held to [`ERROR_MAX`], and the kernel's is not: it grows between two
+    /// measurements of a good clock.
+    pub clock_error_max: Option<Duration>,
 }
 
 /// Connections are opened this long before the start, and the telemetry begins.
 const LEAD: Duration = Duration::from_secs(5);
+/// What is allowed where the user says nothing.
+const ERROR_MAX: Duration = Duration::from_millis(50);
 /// A start that is further away is a typing error, or another time zone.
 const AWAY_MAX: Duration = Duration::from_hours(24);
 /// Beyond this nothing of the plan's beginning is left to join.
@@ -63,31 +67,34 @@ impl Worker {
                 .hint("check the time, its zone (Z is UTC), and the clock of this machine"));
         }
         let host = clock_host();
-        let name = &self.stripe;
-        match (&host.clock_source, host.synchronized, host.error_ns.map(Duration::from_nanos)) {
+        self.check_clock(&host, session)?;
+        Ok(host)
+    }
+
+    fn check_clock(&self, host: &HostFacts, session: &Session) -> Result<()> {
+        let clock = format!("the clock of worker {} ({})", self.stripe, host.name);
+        let error = host.error_ns.map(Duration::from_nanos);
+        match (&host.clock_source, host.synchronized, error) {
             (_, Some(false), _) => session.warn(format!(
-                "the clock of worker {name} ({}) is not synchronized: its times may be far from those \
-                 of workers on other machines",
-                host.name
+                "{clock} is not synchronized: its times may be far from those of workers on other \
+                 machines"
             )),
-            (Some(source), _, Some(error)) if self.clock_error_max < error => {
-                let what = format!(
-                    "the clock of worker {name} ({}) may be {} off, as {source} reports; {} is allowed",
-                    host.name,
-                    duration(error),
-                    duration(self.clock_error_max)
-                );
-                return Err(Failure::usage(what)
+            (Some(source), _, Some(error)) if self.clock_error_max.unwrap_or(ERROR_MAX) < error => {
+                let what = format!("{clock} may be {} off, as {source} reports", duration(error));
+                if self.clock_error_max.is_none() && source == KERNEL {
+                    session.warn(what);
+                    return Ok(());
+                }
+                let allowed = duration(self.clock_error_max.unwrap_or(ERROR_MAX));
+                return Err(Failure::usage(format!("{what}; {allowed} is allowed"))
                     .hint("wait until it is synchronized, or allow more with --clock-error"));
             }
             (None, ..) => session.warn(format!(
-                "the error of the clock of worker {name} ({}) is not known: neither chronyc nor \
-                 timedatectl reports it",
-                host.name
+                "the error of {clock} is not known: neither chronyc nor the kernel reports it"
             )),
             _ => {}
         }
-        Ok(host)
+        Ok(())
     }
 
     /// The clock of a run. That of a worker is there shortly before the start.
@@ -119,5 +126,58 @@ impl Worker {
     /// How many workers share a plan; one where it is not shared.
     pub(crate) fn count(worker: Option<&Self>) -> NonZeroU32 {
         worker.map_or(NonZeroU32::MIN, |worker| worker.stripe.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::session::Event;
+
+    /// What is said about a clock, and why it is refused, if it is.
+    fn said(
+        (source, synchronized, error_ms): (Option<&str>, Option<bool>, Option<u64>),
+        clock_error_max: Option<Duration>,
+    ) -> (Option<String>, Option<String>) {
+        let host = HostFacts {
+            name: "n1".to_owned(),
+            boot: None,
+            clock_source: source.map(str::to_owned),
+            synchronized,
+            error_ns: error_ms.map(|ms| ms * 1_000_000),
+        };
+        let heard = Arc::new(Mutex::new(None));
+        let hears = Arc::clone(&heard);
+        let session = Session::new(
+            1,
+            Arc::new(move |event: Event| *hears.lock().unwrap() = Some(event.to_string())),
+        );
+        let stripe = Stripe { index: 1, count: NonZeroU32::new(4).unwrap() };
+        let worker = Worker { stripe, start_ns: 0, clock_error_max };
+        let refusal = worker.check_clock(&host, &session).err();
+        let refusal = refusal.map(|failure| failure.message().to_owned());
+        (heard.lock().unwrap().take(), refusal)
+    }
+
+    #[test]
+    fn a_clock_is_refused_by_what_its_keeper_states_and_the_kernels_bound_only_if_asked() {
+        let (chrony, kernel) = (Some("chronyc"), Some(KERNEL));
+        assert_eq!(said((chrony, Some(true), Some(49)), None), (None, None));
+        let (_, refusal) = said((chrony, Some(true), Some(80)), None);
+        let why =
+            "the clock of worker 1/4 (n1) may be 80 ms off, as chronyc reports; 50 ms is allowed";
+        assert_eq!(refusal.as_deref(), Some(why));
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(said((chrony, Some(true), Some(80)), second), (None, None));
+        let (warning, refusal) = said((kernel, Some(true), Some(80)), None);
+        assert!(warning.unwrap().contains("80 ms off, as the kernel reports") && refusal.is_none());
+        let (_, refusal) = said((kernel, Some(true), Some(80)), Some(Duration::from_millis(60)));
+        assert!(refusal.unwrap().ends_with("60 ms is allowed"));
+        let (warning, refusal) = said((kernel, Some(false), None), second);
+        assert!(warning.unwrap().contains("is not synchronized") && refusal.is_none());
+        let (warning, refusal) = said((None, None, None), second);
+        assert!(warning.unwrap().contains("is not known") && refusal.is_none());
     }
 }

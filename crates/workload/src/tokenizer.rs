@@ -19,6 +19,9 @@ use sha2::{Digest, Sha256};
 
 use crate::data_file::hex;
 
+#[cfg(feature = "hub")]
+pub use download::https_agent;
+
 /// Length of each file of a tokenizer; the longest that are published have some 40 MB.
 const BYTES_MAX: u64 = 512 << 20;
 

@@ -15,7 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{NarratorArguments, ResultArguments, SlurmTable};
+use super::{KubernetesTable, NarratorArguments, ResultArguments, SlurmTable};
 use crate::draft::deploy::DeployTable;
 use crate::experiment::schema::embedded;
 use crate::study::sweep::{Bound, ConcurrencyLevels, Find, RateLevels};
@@ -102,6 +102,8 @@ pub(crate) struct Experiment {
     pub(crate) deploy: DeployTable,
     #[arg(skip)]
     pub(crate) slurm: SlurmTable,
+    #[arg(skip)]
+    pub(crate) kubernetes: KubernetesTable,
     #[arg(skip)]
     #[schemars(schema_with = "metadata_schema")]
     pub(crate) metadata: BTreeMap<String, Value>,

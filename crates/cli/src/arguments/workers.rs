@@ -28,15 +28,52 @@ pub(crate) struct WorkerArguments {
     pub(crate) start_at: Option<Timestamp>,
     /// Refuse to begin if the clock may be further from the true time than this [default: 50ms]
     pub(crate) clock_error: Option<Time>,
+    /// Leave the run of each worker in an object store as well, for `inferometer merge`: s3://, gs://,
+    /// az:// or file://, with the keys of the environment
+    #[arg(long, value_name = "URL")]
+    pub(crate) results: Option<String>,
     /// Start workers with this scheduler, follow them, and merge what they measured; its settings are
-    /// the slurm table of the experiment file
+    /// the table of its name in the experiment file
     #[arg(long, value_enum, value_name = "SCHEDULER", conflicts_with_all = ["stripe", "virtual_time"])]
     pub(crate) on: Option<Scheduler>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scheduler {
+    Kubernetes,
     Slurm,
+}
+
+/// How `run --on kubernetes` asks for its workers.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(default)]
+pub(crate) struct KubernetesTable {
+    /// Workers, each a pod of the job [default: 2]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(crate) workers: Option<u32>,
+    /// Image of the workers, with this version of inferometer
+    pub(crate) image: Option<String>,
+    /// Namespace [default: that of kubectl's context]
+    pub(crate) namespace: Option<String>,
+    /// Service account of the pods; without one they get no token
+    pub(crate) service_account: Option<String>,
+    /// CPUs of each worker [default: 2]
+    #[schemars(range(min = 1, max = 4096))]
+    pub(crate) cpus: Option<u32>,
+    /// Memory of each worker, as Kubernetes writes it [default: 2Gi]
+    pub(crate) memory: Option<String>,
+    /// Secret whose keys are environment variables of the workers, such as `OPENAI_API_KEY`
+    pub(crate) secret: Option<String>,
+    /// Persistent volume claim that all pods write their runs to (`ReadWriteMany`)
+    pub(crate) claim: Option<String>,
+    /// Folder of this machine where that volume is mounted
+    pub(crate) mounted: Option<PathBuf>,
+    /// Folder of an object store where the workers leave their runs, in place of a volume
+    pub(crate) results: Option<String>,
+    /// How long after the job was submitted the workers begin together [default: 2m]
+    pub(crate) start_in: Option<Time>,
+    /// Time limit of the job [default: 1h]
+    pub(crate) time_limit: Option<Time>,
 }
 
 /// How `run --on slurm` asks for its workers.
@@ -66,8 +103,8 @@ pub(crate) struct SlurmTable {
 
 #[derive(Args, Debug)]
 pub(crate) struct MergeArguments {
-    /// Folders of the workers' runs, or folders that hold them
-    #[arg(value_name = "DIR", required = true)]
+    /// Folders of the workers' runs, folders that hold them, or the URL of `run --results`
+    #[arg(value_name = "FROM", required = true)]
     pub(crate) from: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) store: StoreArguments,
@@ -94,14 +131,18 @@ impl WorkerArguments {
     pub(crate) fn worker(&self) -> Option<Worker> {
         let (stripe, start) = self.stripe.zip(self.start_at)?;
         let start_ns = u64::try_from(start.as_nanosecond()).unwrap_or(0);
-        let clock_error_max = self.clock_error.map_or(Duration::from_millis(50), |time| time.0);
+        let clock_error_max = self.clock_error.map(|time| time.0);
         Some(Worker { stripe, start_ns, clock_error_max })
     }
 
     /// Fails if the workers could not have one plan.
     pub(crate) fn check(&self, drafted: &Drafted, run: &RunArguments) -> Result<()> {
         if self.stripe.is_none() && self.on.is_none() {
-            return Ok(());
+            return match self.results {
+                None => Ok(()),
+                Some(_) => Err(Failure::usage("--results is for workers")
+                    .hint("give it with --stripe or --on; the folder of other runs is --output")),
+            };
         }
         if drafted.spec.workload.seed.is_none() && drafted.spec.saved.is_none() && self.on.is_none()
         {

@@ -18,6 +18,7 @@ use crate::experiment::config;
 use crate::failure::{Exit, Failure, Result};
 use crate::requirements::{Judged, Requirements, with_enough_requests};
 use crate::study::{Begin, StudyPlan};
+use crate::workers::Objects;
 use crate::{output, report_files, signals};
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
@@ -26,8 +27,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     if *virtual_time {
         return super::simulate::play(experiment, results, records.unwrap_or(Records::All));
     }
-    if workers.on.is_some() {
-        return crate::workers::run(arguments);
+    if let Some(scheduler) = workers.on {
+        return crate::workers::run(arguments, scheduler);
     }
     let mut drafted = draft(experiment)?;
     if *audit || audit_nonce.is_some() {
@@ -57,6 +58,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     if results.dry_run {
         return super::plan::show(&planned, &repetition, results.page.format());
     }
+    let objects = workers.results.as_deref().map(Objects::open).transpose()?.zip(workers.stripe);
     let runner =
         Runner::from_planned(planned)?.secrets(secrets).store_in(store_folder(&results.store));
     let session = signals::session(runner.ceiling(), results.quiet);
@@ -70,7 +72,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     if !deploys {
         signals::listen(&session)?;
     }
-    show(connected.measure(&session)?, &requirements, results, &session)
+    let run = connected.measure(&session)?;
+    // A page is shown whatever becomes of the upload.
+    let left = objects.map_or(Ok(()), |(objects, stripe)| objects.upload(stripe, &run.directory));
+    let exit = show(run, &requirements, results, &session)?;
+    left.map(|()| exit)
 }
 
 /// Draws a nonce, publishes its hash, and only then takes the nonce of the auditor: the seed follows from

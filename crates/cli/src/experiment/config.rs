@@ -54,8 +54,9 @@ const RESULTS: &str = "results";
 /// Tables that say which server is measured, and how it is reached.
 pub(crate) const SERVER_TABLES: &[&str] = &["target", "engine", "deploy", "client"];
 /// Keys that could run a command, read a key, or accept any server's certificate.
-const UNSAFE_KEYS: [&str; 7] = [
+const UNSAFE_KEYS: [&str; 8] = [
     "deploy",
+    "kubernetes",
     "slurm",
     "repeat.restart",
     "target.api_key_file",

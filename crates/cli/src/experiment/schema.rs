@@ -83,7 +83,7 @@ pub(crate) fn flag(path: &str) -> Option<String> {
         // A container and commands are described in a file, as are SLOs by their metrics.
         ["target", "url"]
         | ["workload", "mix" | "body" | "agent"]
-        | ["metadata" | "deploy" | "slo" | "slurm", _] => {
+        | ["metadata" | "deploy" | "slo" | "slurm" | "kubernetes", _] => {
             return None;
         }
         ["client", "cores"] => "client-cores",

@@ -104,7 +104,7 @@ fn every_key_is_described_and_in_reach_of_set() {
 
 /// Keys without a flag of their own: the URL is typed bare, a mix is too deep for flags, facts have
 /// names that no list can have, and deployments other than a process need a file.
-const WITHOUT_FLAG: [&str; 16] = [
+const WITHOUT_FLAG: [&str; 17] = [
     "target.url",
     "workload.mix.",
     "metadata",
@@ -121,6 +121,7 @@ const WITHOUT_FLAG: [&str; 16] = [
     "deploy.down",
     "deploy.environment",
     "slurm",
+    "kubernetes",
 ];
 
 #[test]

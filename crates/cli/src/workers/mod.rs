@@ -3,6 +3,11 @@
 //! A scheduler is what the user has: its own programs are called, and nothing of ours runs besides the
 //! workers. All that the workers get is one experiment file, their number and the time of the start.
 
+mod kubernetes;
+#[cfg(not(feature = "object-store"))]
+mod no_objects;
+#[cfg(feature = "object-store")]
+mod objects;
 mod slurm;
 
 use std::collections::BTreeMap;
@@ -11,13 +16,13 @@ use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use inferometer_model::fmt::count;
 use inferometer_model::spec::{Extent, Grammar};
 use inferometer_model::{Spec, Stripe};
-use inferometer_runner::measurement::Planned;
+use inferometer_runner::measurement::{Planned, Run};
 use inferometer_runner::merge::merge as merge_runs;
 use inferometer_runner::{Session, Worker};
 use inferometer_store::RunStore;
@@ -26,7 +31,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use crate::arguments::{MergeArguments, RunArguments};
+use crate::arguments::{Experiment, MergeArguments, RunArguments, Scheduler};
 use crate::commands::{self, page, run as run_command};
 use crate::draft::{Drafted, announce_seed, draft};
 use crate::experiment::{self, Layer, config};
@@ -34,15 +39,58 @@ use crate::failure::{Failure, Result};
 use crate::requirements::{Requirements, with_enough_requests};
 use crate::{output, report_files, signals};
 
+#[cfg(not(feature = "object-store"))]
+pub(crate) use no_objects::Objects;
+#[cfg(feature = "object-store")]
+pub(crate) use objects::Objects;
+
 /// `inferometer merge`.
 pub(crate) fn merge(arguments: &MergeArguments) -> Result<ExitCode> {
     let session = signals::session(usize::MAX, false);
-    let run = merge_runs(&commands::store(&arguments.store)?, &arguments.from, &session)?;
+    let store = commands::store(&arguments.store)?;
+    let is_here = |from: &&PathBuf| address(from).is_none();
+    let run = if arguments.from.iter().all(|from| is_here(&from)) {
+        merge_runs(&store, &arguments.from, &session)?
+    } else {
+        let staged = staging(&store)?;
+        let merged = merge_fetched(&store, &arguments.from, &staged, &session);
+        merged.inspect_err(|_| drop(fs::remove_dir_all(&staged)))?
+    };
     report_files::write_run(&run.directory);
     let format = arguments.page.format();
     output::result(&page(&run.summary, &run.directory, &[], format))?;
     let exit = run_command::exit_of(&run.summary, arguments.strict);
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// The address of a folder in an object store, if it is one.
+fn address(from: &Path) -> Option<&str> {
+    from.to_str().filter(|text| text.contains("://"))
+}
+
+/// Merges the runs of workers that are here or in object stores. What was fetched belongs to the run.
+fn merge_fetched(
+    store: &RunStore,
+    from: &[PathBuf],
+    staged: &Path,
+    session: &Session,
+) -> Result<Run> {
+    let mut folders = Vec::new();
+    for (number, from) in from.iter().enumerate() {
+        match address(from) {
+            None => folders.push(from.clone()),
+            Some(url) => {
+                session.talk(&format!("fetching the workers' runs from {url} …"));
+                let into = staged.join(format!("fetched-{number}"));
+                folders.extend(Objects::open(url)?.download(&into)?);
+            }
+        }
+    }
+    let run = merge_runs(store, &folders, session)?;
+    if let Err(error) = fs::rename(staged, run.directory.path().join("workers")) {
+        session.warn(format!("what the workers wrote stays in {}: {error}", staged.display()));
+    }
+    Ok(run)
 }
 
 /// A new folder in the store for what workers write. It is no run, so no command lists it.
@@ -57,17 +105,78 @@ fn staging(store: &RunStore) -> Result<PathBuf> {
 
 /// What each worker runs.
 struct Task {
+    /// What the job and the workers write is kept here; the job is named after it.
+    folder: PathBuf,
     experiment: String,
     workers: NonZeroU32,
-    /// Flags of every worker, as a shell reads them.
-    flags: String,
-    start_in: Duration,
+    /// More flags of every worker.
+    flags: Vec<String>,
+    /// An object store that the workers leave their runs in.
+    results: Option<String>,
     /// How long a worker may go on when another has ended.
     apart_max: Duration,
 }
 
+impl Task {
+    fn name(&self) -> String {
+        let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        format!("inferometer-{name}")
+    }
+
+    /// The command of a worker, without its number and the start.
+    fn words(&self, experiment: &str, output: &str) -> Vec<String> {
+        let words = ["run", "--no-config", "--progress", "json"];
+        let files = ["--experiment", experiment, "--output", output];
+        let words = words.into_iter().chain(files).map(str::to_owned);
+        let results = self.results_url().map(|url| format!("--results={url}"));
+        words.chain(self.flags.iter().cloned()).chain(results).collect()
+    }
+
+    /// A folder of the object store for this job alone.
+    fn results_url(&self) -> Option<String> {
+        let url = self.results.as_ref()?;
+        Some(format!("{}/{}", url.trim_end_matches('/'), self.name()))
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.folder.join(name);
+        let unwritten = |error| Failure::from_error(error).about(&path.display().to_string());
+        fs::write(&path, text).map_err(unwritten)?;
+        Ok(path)
+    }
+}
+
+/// The workers, as a scheduler starts them.
+trait Job {
+    /// The script or manifest that the scheduler is given.
+    fn text(&self) -> Result<String>;
+    fn submit(&mut self) -> Result<()>;
+    /// How it ended; `None` while it goes on. What the workers print is in files of its folder.
+    fn ended(&mut self, session: &Session) -> Result<Option<String>>;
+    fn cancel(&mut self);
+    /// The folder of the workers' runs.
+    fn runs(&self) -> PathBuf;
+}
+
+impl Scheduler {
+    fn workers(self, tables: &Experiment) -> NonZeroU32 {
+        let workers = match self {
+            Self::Kubernetes => tables.kubernetes.workers,
+            Self::Slurm => tables.slurm.workers,
+        };
+        NonZeroU32::new(workers.unwrap_or(2)).unwrap_or(NonZeroU32::MIN)
+    }
+
+    fn job<'a>(self, task: &'a Task, tables: &'a Experiment) -> Box<dyn Job + 'a> {
+        match self {
+            Self::Kubernetes => Box::new(kubernetes::Kubernetes::new(task, &tables.kubernetes)),
+            Self::Slurm => Box::new(slurm::Slurm::new(task, &tables.slurm)),
+        }
+    }
+}
+
 /// `inferometer run --on`.
-pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
+pub(crate) fn run(arguments: &RunArguments, scheduler: Scheduler) -> Result<ExitCode> {
     let RunArguments { experiment: typed, results, workers, .. } = arguments;
     let drafted = draft(typed)?;
     config::announce(results.quiet);
@@ -75,45 +184,44 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     workers.check(&drafted, arguments)?;
     let requirements = Requirements::for_run(&results.require, &spec)?;
     let mut said = experiment::said(typed, None)?;
-    let table = experiment::experiment(&said)?.slurm;
-    let number = NonZeroU32::new(table.workers.unwrap_or(2)).unwrap_or(NonZeroU32::MIN);
+    let tables = experiment::experiment(&said)?;
+    let number = scheduler.workers(&tables);
     // What no worker could do is refused before a job is in a queue.
     let first = Stripe { index: 0, count: number };
-    let clock_error_max = Duration::ZERO;
-    let worker = Worker { stripe: first, start_ns: 0, clock_error_max };
+    let worker = Worker { stripe: first, start_ns: 0, clock_error_max: None };
     let _ = Planned::new(spec.clone())?.shared(worker)?;
     check_no_secret(&said, &typed.headers)?;
-    let here = std::env::current_dir().map_err(Failure::from_error)?;
-    said.find_files_beside(&here.join("experiment.toml"));
+    if scheduler == Scheduler::Slurm {
+        let here = std::env::current_dir().map_err(Failure::from_error)?;
+        said.find_files_beside(&here.join("experiment.toml"));
+    }
     let clock_error = workers.clock_error.map(|error| format!("--clock-error={}", error.write()));
-    let task = Task {
+    let mut task = Task {
+        folder: PathBuf::from("workers"),
         experiment: experiment_text(&said, &spec, &drafted),
         workers: number,
-        flags: clock_error.unwrap_or_default(),
-        start_in: table.start_in.map_or(Duration::from_secs(20), |time| time.0),
+        flags: clock_error.into_iter().collect(),
+        results: workers.results.clone().or_else(|| tables.kubernetes.results.clone()),
         apart_max: spec.limits.drain.saturating_add(Duration::from_mins(5)),
     };
     if results.dry_run {
-        let script = slurm::script(&task, &table, Path::new("FOLDER"))?;
-        output::result(&format!("{script}\n# FOLDER/experiment.toml\n{}", task.experiment))?;
+        output::result(&scheduler.job(&task, &tables).text()?)?;
         return Ok(ExitCode::SUCCESS);
     }
     announce_seed(results.quiet);
     let store = commands::store(&results.store)?;
     let session = signals::begin_session(usize::MAX, results.quiet)?;
-    let staged = staging(&store)?;
-    let unwritten = |error| Failure::from_error(error).about(&staged.display().to_string());
-    fs::write(staged.join("experiment.toml"), &task.experiment).map_err(unwritten)?;
-    let mut job = slurm::submit(&task, &table, &staged)?;
-    let ended = follow(&mut job, &staged, number, &session)?;
-    let run = merge_runs(&store, &[staged.join("runs")], &session).map_err(|failure| {
+    task.folder = staging(&store)?;
+    task.write("experiment.toml", &task.experiment)?;
+    let mut job = scheduler.job(&task, &tables);
+    job.submit()?;
+    let ended = follow(job.as_mut(), &task, &session)?;
+    let staged = &task.folder;
+    let from = task.results_url().map_or_else(|| job.runs(), PathBuf::from);
+    let run = merge_fetched(&store, &[from], staged, &session).map_err(|failure| {
         let logs = format!("the job ended ({ended}); its logs are in {}", staged.display());
-        failure.shown(last_lines(&staged)).about(&logs)
+        failure.shown(last_lines(staged)).about(&logs)
     })?;
-    // What the workers wrote belongs to the run.
-    if let Err(error) = fs::rename(&staged, run.directory.path().join("workers")) {
-        session.warn(format!("what the workers wrote stays in {}: {error}", staged.display()));
-    }
     run_command::show(run, &requirements, results, &session)
 }
 
@@ -131,7 +239,7 @@ fn check_no_secret(said: &Layer, headers: &[String]) -> Result<()> {
 /// The experiment as a file that leaves nothing to be drawn or found.
 fn experiment_text(said: &Layer, spec: &Spec, drafted: &Drafted) -> String {
     let mut tree = said.tree.clone();
-    for table in ["slurm", "sweep", "repeat"] {
+    for table in ["slurm", "kubernetes", "sweep", "repeat"] {
         tree.as_object_mut().and_then(|tree| tree.remove(table));
     }
     if drafted.spec.saved.is_none() {
@@ -179,18 +287,13 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Follows a job to its end, and returns how it ended. A signal cancels the job; what its workers
 /// stored until then is merged.
-fn follow(
-    job: &mut Child,
-    staged: &Path,
-    workers: NonZeroU32,
-    session: &Session,
-) -> Result<String> {
+fn follow(job: &mut dyn Job, task: &Task, session: &Session) -> Result<String> {
     let (mut tails, mut shown, mut cancelled) = (Tails::default(), String::new(), false);
     loop {
-        if let Some(status) = job.try_wait().map_err(Failure::from_error)? {
-            return Ok(status.to_string());
+        if let Some(ended) = job.ended(session)? {
+            return Ok(ended);
         }
-        let line = progress(&tails.events(logs(staged).into_iter()), workers);
+        let line = progress(&tails.events(logs(&task.folder).into_iter()), task.workers);
         if line != shown {
             session.talk(&line);
             shown = line;
@@ -199,7 +302,7 @@ fn follow(
             std::thread::sleep(LOOK_EVERY);
         } else if session.interruption.wait(LOOK_EVERY).is_some() {
             cancelled = true;
-            slurm::cancel(job, staged);
+            job.cancel();
         }
     }
 }

@@ -9,34 +9,40 @@ use super::tool;
 /// What one program says: whether the clock is synchronized, and its error in nanoseconds at most.
 type State = (bool, Option<u64>);
 
-/// A program, its arguments, and the reading of what it prints.
-type Source = (&'static str, &'static [&'static str], fn(&str) -> Option<State>);
+/// The source of a bound that the kernel keeps.
+pub const KERNEL: &str = "the kernel";
 
-/// The first that answers is believed. `timedatectl` reads the kernel's own flag, for every other
-/// program that keeps the time.
-const SOURCES: [Source; 2] = [
-    ("chronyc", &["-c", "tracking"], read_chrony),
-    ("timedatectl", &["show", "--property=NTPSynchronized", "--value"], |text| {
-        let answers = [("yes", true), ("no", false)];
-        let found = answers.into_iter().find(|(word, _)| *word == text.trim());
-        found.map(|(_, synchronized)| (synchronized, None))
-    }),
-];
-
-/// This machine's name and the state of its clock.
+/// This machine's name and the state of its clock. Chrony's bound is the better one; the kernel has the
+/// flag and the bound of every program that keeps the time, in containers too.
 pub fn clock_host() -> HostFacts {
     let line = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
-    let mut found = SOURCES.iter().filter_map(|(program, arguments, read)| {
-        Some(((*program).to_owned(), read(&tool::run(program, arguments)?)?))
-    });
-    let (clock_source, state) = found.next().unzip();
+    let chrony = || Some(("chronyc", read_chrony(&tool::run("chronyc", &["-c", "tracking"])?)?));
+    let (clock_source, state) = chrony().or_else(|| Some((KERNEL, ask_kernel()?))).unzip();
     HostFacts {
         name: line("/proc/sys/kernel/hostname").unwrap_or_default(),
         boot: line("/proc/sys/kernel/random/boot_id"),
-        clock_source,
+        clock_source: clock_source.map(str::to_owned),
         synchronized: state.map(|(synchronized, _)| synchronized),
         error_ns: state.and_then(|(_, error_ns)| error_ns),
     }
+}
+
+/// `adjtimex` without a change: whether somebody synchronizes the clock, and the error at most, in
+/// microseconds.
+#[cfg(target_os = "linux")]
+fn ask_kernel() -> Option<State> {
+    /// `STA_UNSYNC` of `<sys/timex.h>`.
+    const UNSYNCHRONIZED: i32 = 0x40;
+    let mut clock = rtime_clock::adjtime::Timex::new();
+    rtime_clock::adjtime::adjtimex(&mut clock).ok()?;
+    let synchronized = clock.0.status & UNSYNCHRONIZED == 0;
+    let error_ns = u64::try_from(clock.0.maxerror).ok()?.checked_mul(1_000)?;
+    Some((synchronized, synchronized.then_some(error_ns)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_kernel() -> Option<State> {
+    None
 }
 
 /// One line of values after commas. The bound of the error is the one of chrony's manual: the distance
@@ -72,5 +78,13 @@ mod tests {
         let host = clock_host();
         assert!(!host.name.is_empty());
         assert_eq!(host.clock_source.is_some(), host.synchronized.is_some());
+        assert!(host.synchronized == Some(true) || host.error_ns.is_none(), "{host:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_kernel_says_whether_its_clock_is_synchronized() {
+        let (synchronized, error_ns) = ask_kernel().unwrap();
+        assert_eq!(synchronized, error_ns.is_some());
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use inferometer_model::SpecDraft;
 use inferometer_model::spec::{
-    ArrivalsKind, Grammar, Lengths, LoadTable, PerSecond, Ramp, SourceTable, ThinkKind, Until,
-    WorkloadTable,
+    AgentTable, ArrivalsKind, Grammar, Lengths, LoadTable, PerSecond, Ramp, SourceTable, ThinkKind,
+    Until, WorkloadTable,
 };
 use proptest::prelude::*;
 
@@ -102,18 +102,31 @@ fn assert_union_is_whole(spec: &Spec, count: u32) {
             assert!(before < Some(in_plan), "in the order of the plan");
             before = Some(in_plan);
             let content = plan.content(&request);
-            assert!(found.insert(in_plan, (request, content)).is_none(), "{in_plan} is sent twice");
+            // The requests that it waits for, under their numbers in the plan.
+            let mut waits_for = plan.joins(&request);
+            if let Release::After { previous, .. } = request.release {
+                waits_for.insert(0, previous);
+            }
+            let in_own = |other: RequestId| ids.in_plan(other).unwrap();
+            let waits_for: Vec<RequestId> = waits_for.into_iter().map(in_own).collect();
+            let first = found.insert(in_plan, (request, content, waits_for));
+            assert!(first.is_none(), "{in_plan} is sent twice");
         }
     }
     assert_eq!(found.len() as u64, end, "nothing is missing");
-    for (id, (request, content)) in found {
+    for (id, (request, content, waits_for)) in found {
         let planned = whole.request(id).unwrap();
-        if let Release::After { previous, think } = request.release {
-            assert_eq!(previous.0 + 1, request.id.0, "the turn before it is of the same stripe");
-            assert_eq!(planned.release, Release::After { previous: RequestId(id.0 - 1), think });
+        let mut waits = whole.joins(&planned);
+        if let Release::After { previous, think } = planned.release {
+            waits.insert(0, previous);
+            let Release::After { think: rest, .. } = request.release else {
+                panic!("{id} waits for nothing")
+            };
+            assert_eq!(rest, think);
         } else {
             assert_eq!(request.release, planned.release);
         }
+        assert_eq!(waits_for, waits, "{id} waits for the same requests, all of its own stripe");
         let same = PlannedRequest { id: planned.id, release: planned.release, ..request };
         assert_eq!(same, planned);
         assert_eq!(content, whole.content(&planned));
@@ -141,6 +154,46 @@ proptest! {
         for shape in 0..17 {
             assert_union_is_whole(&spec_of(shape, requests, seed.into()), count);
         }
+    }
+}
+
+/// Sessions whose requests wait for several others, drawn and recorded.
+#[test]
+fn sessions_are_shared_whole_and_wait_for_the_same_requests() {
+    let agent = AgentTable {
+        steps: Some(Lengths::read("uniform:2..5").unwrap()),
+        fan_out: Some(0.5),
+        subagents: Some(Lengths::read("uniform:2..3").unwrap()),
+        ..AgentTable::default()
+    };
+    let drawn = SourceTable { agent, ..SourceTable::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.jsonl");
+    let session = |n: u64| {
+        format!(
+            "{{\"session\":\"{n}\",\"id\":\"1\",\"input_tokens\":{},\"output_tokens\":4}}\n\
+             {{\"session\":\"{n}\",\"id\":\"2\",\"after\":[\"1\"],\"input_tokens\":9,\"output_tokens\":5}}\n\
+             {{\"session\":\"{n}\",\"id\":\"3\",\"after\":[\"1\"],\"input_tokens\":8,\"output_tokens\":5}}\n\
+             {{\"session\":\"{n}\",\"id\":\"4\",\"after\":[\"2\",\"3\"],\"input_tokens\":7,\"output_tokens\":5}}\n",
+            10 + n
+        )
+    };
+    std::fs::write(&path, (0..23).map(session).collect::<String>()).unwrap();
+    let recorded = SourceTable { sessions: Some(path), ..SourceTable::default() };
+    for (source, requests) in [(drawn, Some(120)), (recorded, None)] {
+        let load = LoadTable { concurrency: Some(9), requests, ..LoadTable::default() };
+        let workload = WorkloadTable { source, seed: Some(5), ..WorkloadTable::default() };
+        let spec = SpecDraft { load, workload, ..SpecDraft::default() }.resolve().unwrap();
+        let (whole, _) = make_plan(&spec, &Inputs::gather(&spec).unwrap());
+        let requests = (0..).map_while(|id| whole.request(RequestId(id)));
+        let joins = requests.filter(|request| !whole.joins(request).is_empty()).count();
+        assert!(0 < joins, "some wait for several");
+        for count in [1, 2, 5, 9] {
+            assert_union_is_whole(&spec, count);
+        }
+        let starts = stored_conversation_starts(&spec).unwrap().unwrap();
+        let known = conversation_starts(&spec, &Inputs::gather(&spec).unwrap()).unwrap();
+        assert!((0..12).all(|number| starts(number) == known(number)));
     }
 }
 

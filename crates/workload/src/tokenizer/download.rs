@@ -31,7 +31,7 @@ struct Fetched {
 
 impl Hub {
     pub(super) fn download(&self, name: &str) -> Result<PathBuf, TokenizerError> {
-        let agent = agent(&self.endpoint);
+        let agent = https_agent(&self.endpoint);
         let url = |file: &str| format!("{}/{name}/resolve/main/{file}", self.endpoint);
         let failed = |file: &str, reason: String| TokenizerError::NotDownloaded {
             name: name.to_owned(),
@@ -138,7 +138,9 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), TokenizerError> {
     })
 }
 
-fn agent(endpoint: &str) -> Agent {
+/// A client that trusts this system's certificates, obeys its proxy and follows no redirect. Answers of
+/// every status are answers.
+pub fn https_agent(endpoint: &str) -> Agent {
     let found = rustls_native_certs::load_native_certs();
     let roots: Vec<_> =
         found.certs.iter().map(|root| Certificate::from_der(root).to_owned()).collect();

@@ -1,10 +1,11 @@
 //! Each warning of the client, raised and not raised.
 
-use inferometer_model::journal::{ClockMapping, CpuFacts, NotSent};
+use inferometer_model::journal::{ClockMapping, CpuFacts, LagHistogram, NotSent, RunStop};
 use inferometer_model::observations::CalibrationFacts;
 use inferometer_model::observations::Connections;
 use inferometer_model::record::{ConnectionFacts, Dial};
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
+use inferometer_model::stripe::{HostFacts, MergeFacts, StripeFacts, WorkerFacts, WorkerRun};
 use inferometer_model::{Outcome, RequestId};
 
 use super::*;
@@ -266,4 +267,67 @@ fn a_client_near_its_capacity_is_doubted() {
     assert_eq!(used(busiest / 0.49), []);
     assert_eq!(used(busiest / 0.51), [("capacity-used", Severity::Degraded)]);
     assert_eq!(used(busiest / 0.81), [("capacity-used", Severity::Invalid)]);
+}
+
+/// A run of workers on two machines, whose clocks may be so far apart.
+fn merged(clock_error_ms: Option<u64>, lag_ms: u64) -> Observations {
+    let worker = |index: u32| {
+        let stripe = format!("{index}/2").parse().unwrap();
+        let error_ns = clock_error_ms.map(|ms| ms * 500_000);
+        let host = HostFacts { name: format!("n{index}"), error_ns, ..HostFacts::default() };
+        let mut loop_lag = LagHistogram::default();
+        // Only that of the second.
+        loop_lag.add(u64::from(index) * lag_ms * 1_000_000);
+        let run = WorkerRun {
+            run: format!("run-{index}"),
+            host,
+            stop: RunStop::PlanDone,
+            late_ns: None,
+            attempted: 20,
+            not_sent: 0,
+            loop_lag,
+            driver_cpu_us: None,
+        };
+        WorkerFacts { stripe, run: Some(run) }
+    };
+    let mut observations = calm();
+    let clock_error_ns = clock_error_ms.map(|ms| ms * 1_000_000);
+    let workers = (0..2).map(worker).collect();
+    observations.manifest.merged = Some(MergeFacts { clock_error_ns, workers });
+    observations
+}
+
+#[test]
+fn clocks_of_workers_that_are_apart_degrade_and_far_apart_invalidate() {
+    assert_eq!(raised(&merged(Some(0), 0)), []);
+    assert_eq!(raised(&merged(Some(10), 0)), []);
+    assert_eq!(raised(&merged(Some(11), 0)), [("workers-clock", Severity::Degraded)]);
+    assert_eq!(raised(&merged(Some(1_001), 0)), [("workers-clock", Severity::Invalid)]);
+    assert_eq!(raised(&merged(None, 0)), [("workers-clock", Severity::Degraded)]);
+    let summary = crate::summarize(&merged(None, 0));
+    let warning = summary.warnings.iter().find(|warning| warning.key == "workers-clock").unwrap();
+    assert!(warning.message.ends_with("(worker 0/2 on n0, worker 1/2 on n1)"), "{warning:?}");
+}
+
+#[test]
+fn the_slowest_loop_of_all_workers_counts() {
+    let worst = |lag_ms| raised(&merged(Some(0), lag_ms));
+    assert_eq!(worst(1), []);
+    assert_eq!(worst(9), [("worker-lag", Severity::Degraded)]);
+    assert_eq!(worst(200), [("worker-lag", Severity::Invalid)]);
+    let summary = crate::summarize(&merged(Some(0), 200));
+    let warning = summary.warnings.iter().find(|warning| warning.key == "worker-lag").unwrap();
+    assert!(warning.message.starts_with("the loop of worker 1/2 on n1 woke up"), "{warning:?}");
+}
+
+#[test]
+fn the_share_of_one_worker_is_no_result_of_its_own() {
+    let mut observations = calm();
+    observations.manifest.stripe = Some(StripeFacts {
+        stripe: "0/4".parse().unwrap(),
+        start_ns: 0,
+        whole: observations.manifest.bounds,
+        host: HostFacts::default(),
+    });
+    assert_eq!(raised(&observations), [("worker-alone", Severity::Degraded)]);
 }
