@@ -74,14 +74,28 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode> {
         output::result(&page(&fitting, &found, &profile, &verdict))?;
     }
     let Some(path) = &arguments.save else { return Ok(ExitCode::SUCCESS) };
-    if verdict.quality == FitQuality::Unusable && !arguments.force {
-        return Err(Failure::invalid("the profile is unusable and was not saved")
-            .hint("free other coefficients, remove contradictory rows, or save it with --force"));
-    }
-    write_output(path, profile.to_toml().as_bytes())?;
+    let hint = "free other coefficients, remove contradictory rows, or save it with --force";
+    save(path, &profile, (&verdict, hint), arguments.force)?;
     talk(&format!("the profile is in {}", escape::terminal(&path.display().to_string())));
     Ok(ExitCode::SUCCESS)
 }
+
+/// Writes a profile, unless its errors make it useless; the hint says what to do then.
+pub(crate) fn save(
+    path: &Path,
+    profile: &Profile,
+    (verdict, hint): (&FitVerdict, &'static str),
+    force: bool,
+) -> Result<()> {
+    if verdict.quality == FitQuality::Unusable && !force {
+        return Err(Failure::invalid("the profile is unusable and was not saved").hint(hint));
+    }
+    Ok(write_output(path, profile.to_toml().as_bytes())?)
+}
+
+/// What to do about a law that does not hold.
+pub(crate) const LAW_HINT: &str =
+    "measure longer or other loads, look at what is left out, or save it with --force";
 
 /// Learns a law from the steps of stored runs; the runs of a set are all taken.
 fn learn(arguments: &FitArguments, talk: impl Fn(&str)) -> Result<ExitCode> {
@@ -118,7 +132,8 @@ fn learn(arguments: &FitArguments, talk: impl Fn(&str)) -> Result<ExitCode> {
         talk(&format!("note: {}", escape::terminal(note)));
     }
     let Some(path) = &arguments.save else { return Ok(ExitCode::SUCCESS) };
-    write_output(path, fitting.profile(&fit, fitting.base.name.clone())?.to_toml().as_bytes())?;
+    let profile = fitting.profile(&fit, fitting.base.name.clone())?;
+    save(path, &profile, (&verdict, LAW_HINT), arguments.force)?;
     talk(&format!("the profile is in {}", escape::terminal(&path.display().to_string())));
     Ok(ExitCode::SUCCESS)
 }

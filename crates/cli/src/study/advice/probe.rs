@@ -8,14 +8,13 @@ use std::time::Duration;
 use inferometer_model::spec::{EngineTable, Lengths};
 use inferometer_model::study::Condition;
 use inferometer_report::escape::terminal;
-use inferometer_runner::fit::row_of_run;
+use inferometer_runner::fit::{FitVerdict, row_of_run};
 use inferometer_runner::learn::{Learned, Learning};
-use inferometer_store::write_output;
 use inferometer_study::play::{Played, Player};
 
 use super::Subject;
 use crate::arguments::{ExperimentArguments, PageFormat, ProfileArguments, ResultArguments};
-use crate::commands::fit::{page, show_json};
+use crate::commands::fit;
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::study::{Begin, StudyPlan, sweep};
@@ -46,20 +45,24 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<ExitCode> {
         return Begin::new(probe.is_virtual, results).run(probe.plan()?);
     }
     let (learned, notes) = probe.learn(results)?;
-    show(&learned, &notes, results)?;
-    write_output(save, learned.fitting.base.to_toml().as_bytes())?;
+    let verdict = learned.fitting.judge(&learned.fit);
+    show(&learned, (&verdict, &notes), results)?;
+    fit::save(save, &learned.fitting.base, (&verdict, fit::LAW_HINT), arguments.force)?;
     output::talk(&format!("the profile is in {}", save.display()));
     Ok(ExitCode::SUCCESS)
 }
 
 /// The page of a learned profile, with what was noticed.
-fn show(learned: &Learned, notes: &[String], results: &ResultArguments) -> Result<()> {
-    let Learned { fitting, fit, .. } = learned;
-    let verdict = fitting.judge(fit);
+fn show(
+    learned: &Learned,
+    (verdict, notes): (&FitVerdict, &[String]),
+    results: &ResultArguments,
+) -> Result<()> {
+    let Learned { fitting, fit: found, .. } = learned;
     if results.page.format() == PageFormat::Json {
-        return output::result(&show_json(fitting, fit, &fitting.base, &verdict));
+        return output::result(&fit::show_json(fitting, found, &fitting.base, verdict));
     }
-    output::result(&page(fitting, fit, &fitting.base, &verdict))?;
+    output::result(&fit::page(fitting, found, &fitting.base, verdict))?;
     for note in notes.iter().chain(&learned.notes).filter(|_| !results.quiet) {
         output::talk(&format!("note: {}", terminal(note)));
     }
