@@ -13,6 +13,7 @@ mod lines;
 mod nightly;
 mod packages;
 mod platforms;
+mod predict;
 mod prompts;
 mod sbom;
 mod simulate_speed;
@@ -97,6 +98,9 @@ fn chore(words: &[&str]) -> Option<Result<String, String>> {
         ["packages", words @ ..] => {
             target_folder().and_then(|target| packages::packages(words, &target))
         }
+        ["predict", words @ ..] if !words.is_empty() => program_or_build(&[])
+            .and_then(|made| predict::predict(&made, words, &target_folder()?))
+            .map(|()| String::new()),
         ["platforms"] => target_folder().and_then(|target| platforms::platforms(&target)),
         ["ui-list", words @ ..] => {
             trial(words, [10_000]).and_then(|([runs], program)| ui_list::ui_list(&program, runs))

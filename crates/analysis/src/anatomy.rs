@@ -1,10 +1,11 @@
 //! Where the time of a run went, from the server's steps: what the time between two tokens and the time
 //! to the first one consist of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use inferometer_model::whole::to_u64;
-use inferometer_model::{Moment, Observations};
+use inferometer_model::{Moment, Observations, RequestId, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Output, Ruler, ns_to_ms};
@@ -48,8 +49,15 @@ pub struct BetweenTokens {
     pub decode_ms: f64,
     /// What steps with prompts of other requests took beyond that.
     pub prefill_ms: f64,
-    /// What other steps took beyond that.
+    /// What other steps took beyond that: the server was idle, or did other work.
     pub stall_ms: f64,
+    /// Steps between two of its tokens that the request was not in: it waited in the queue.
+    #[serde(default)]
+    pub queue_ms: f64,
+    /// How much later the last token arrived after its step than the first one after its own, for each
+    /// token: network and client. Below zero where the first one was the later.
+    #[serde(default)]
+    pub delivery_ms: f64,
 }
 
 /// The mean time to the first token and its parts, in milliseconds; they add up to it.
@@ -62,6 +70,25 @@ pub struct FirstToken {
     pub other_steps_ms: f64,
     /// The step of the first token, with the network and the client.
     pub own_step_ms: f64,
+    /// Null where the server sends no timings of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<ReportedParts>,
+}
+
+/// The mean time to the first token of the requests with timings of the server, and its parts by these
+/// timings, in milliseconds. What is null is not known, and part of the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReportedParts {
+    pub requests: u64,
+    pub mean_ms: f64,
+    pub queue_ms: Option<f64>,
+    pub prefill_ms: Option<f64>,
+    /// One way there and back, as the opening of connections took it.
+    pub network_ms: Option<f64>,
+    /// From the arrival at this machine until the program had read it. Zero where the kernel stamps
+    /// arrivals, which are then not late.
+    pub client_ms: Option<f64>,
+    pub rest_ms: f64,
 }
 
 /// Steps of about one batch size, in milliseconds.
@@ -82,7 +109,7 @@ pub struct StepTimes {
     pub p90_ms: f64,
 }
 
-/// Some seconds from the middle of a run in columns of equal length, with the steps that end in each.
+/// Some seconds of a run in columns of equal length, with the steps that end in each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StripFigure {
     /// Since the run's zero.
@@ -107,14 +134,24 @@ const STRIP_COLUMNS: u32 = 100;
 impl Anatomy {
     /// `None` where too few tokens arrived for any step.
     pub fn from_observations(observations: &Observations) -> Option<Self> {
-        match reconstruct(observations) {
-            Ok(steps) => Some(Self::from_steps(&steps, observations)),
-            Err(NoStructure::TooFewArrivals) => None,
-            Err(missing) => Some(Self { missing: Some(missing), ..Self::default() }),
+        Self::with_steps(observations).0
+    }
+
+    /// With the steps themselves, of which there may be none.
+    pub fn with_steps(observations: &Observations) -> (Option<Self>, Vec<Step>) {
+        let mut members = Members::new();
+        let mut on_member = |step, id| {
+            let ends = members.entry(id).or_insert((step, step));
+            *ends = (ends.0.min(step), ends.1.max(step));
+        };
+        match reconstruct(observations, &mut on_member) {
+            Ok(steps) => (Some(Self::from_steps(&steps, &members, observations)), steps.steps),
+            Err(NoStructure::TooFewArrivals) => (None, Vec::new()),
+            Err(missing) => (Some(Self { missing: Some(missing), ..Self::default() }), Vec::new()),
         }
     }
 
-    fn from_steps(found: &Steps, observations: &Observations) -> Self {
+    fn from_steps(found: &Steps, members: &Members, observations: &Observations) -> Self {
         let steps = &found.steps;
         let usual = UsualTimes::new(steps);
         let spreads = steps.iter().filter(|step| 1 < step.batch && step.seen);
@@ -127,16 +164,19 @@ impl Anatomy {
             steps: steps.len() as u64,
             cut: found.cut,
             idle_share: idle_share(steps, observations),
-            between_tokens: BetweenTokens::new(steps, &usual),
+            between_tokens: BetweenTokens::new(steps, &usual, members, observations),
             first_token: FirstToken::new(steps, observations),
             spread_share: Sample::new(shares.collect()).map(|it| it.percentile(Percentile::P50)),
             spread_ms: Sample::new(spreads.map(spread).collect())
                 .map(|it| it.percentile(Percentile::P50)),
             batches: usual.figures(),
-            strip: StripFigure::new(steps),
+            strip: StripFigure::new(steps, steps.get(steps.len() / 2).map(|step| step.first)),
         }
     }
 }
+
+/// The first and the last step of each request.
+type Members = HashMap<RequestId, (usize, usize)>;
 
 fn ns(from: Moment, to: Moment) -> f64 {
     to.as_nanos().saturating_sub(from.as_nanos()) as f64
@@ -240,7 +280,12 @@ impl StepTimes {
 impl BetweenTokens {
     /// A request waits for the whole step between two of its tokens, so each step counts once for every
     /// request in it that had a token before.
-    fn new(steps: &[Step], usual: &UsualTimes) -> Option<Self> {
+    fn new(
+        steps: &[Step],
+        usual: &UsualTimes,
+        members: &Members,
+        observations: &Observations,
+    ) -> Option<Self> {
         let mut sums = Self::default();
         let mut tokens = 0.0;
         for step in steps {
@@ -251,8 +296,21 @@ impl BetweenTokens {
             let beyond = if has_prompt { &mut sums.prefill_ms } else { &mut sums.stall_ms };
             *beyond += waiting * (ms - decode);
             sums.decode_ms += waiting * decode;
-            sums.mean_ms += waiting * ms;
-            tokens += waiting;
+            sums.queue_ms -= waiting * ms;
+            tokens += step.tokens.saturating_sub(step.prefills.into()) as f64;
+        }
+        let end = steps.last()?.last;
+        let (mut output, mut ruler) = (Output::default(), Ruler::new(0));
+        for record in observations.records.in_time_order().iter() {
+            let Some((first, last)) = members.get(&record.id) else { continue };
+            output.read(&record, &mut ruler);
+            let mut arrivals = output.arrivals.iter().map(|arrival| arrival.at);
+            let Some(begin) = arrivals.next() else { continue };
+            let until = arrivals.take_while(|at| *at <= end).last().unwrap_or(begin);
+            let span = ns(steps[*first].first, steps[*last].first) / 1e6;
+            sums.mean_ms += ns(begin, until) / 1e6;
+            sums.queue_ms += span;
+            sums.delivery_ms += ns(begin, until) / 1e6 - span;
         }
         let mean = |sum: f64| sum / tokens;
         (0.0 < tokens).then(|| Self {
@@ -260,6 +318,8 @@ impl BetweenTokens {
             decode_ms: mean(sums.decode_ms),
             prefill_ms: mean(sums.prefill_ms),
             stall_ms: mean(sums.stall_ms),
+            queue_ms: mean(sums.queue_ms),
+            delivery_ms: mean(sums.delivery_ms),
         })
     }
 }
@@ -276,6 +336,7 @@ impl FirstToken {
         let through: Vec<f64> = through.collect();
         let (mut output, mut ruler) = (Output::default(), Ruler::new(0));
         let (mut sums, mut count) = (Self::default(), 0.0);
+        let mut reported = ReportedParts::default();
         let records = observations.records.in_time_order();
         for record in records.iter().take_while(|record| record.left() <= end) {
             let Some(sent) = record.sent.filter(|_| record.head.is_some_and(|head| head.streamed))
@@ -298,6 +359,7 @@ impl FirstToken {
             let sent_in = before(sent).min(own);
             let passed = |end: usize| end.checked_sub(1).map_or(0.0, |last| through[last]);
             let others = (passed(own) - passed(sent_in)).clamp(0.0, whole - own_step);
+            reported.add(&record, whole / 1e6);
             sums.mean_ms += whole / 1e6;
             sums.own_step_ms += own_step / 1e6;
             sums.other_prefill_ms += others / 1e6;
@@ -309,17 +371,65 @@ impl FirstToken {
             other_prefill_ms: sums.other_prefill_ms / count,
             other_steps_ms: sums.other_steps_ms / count,
             own_step_ms: sums.own_step_ms / count,
+            reported: reported.mean(observations),
         })
     }
 }
 
+impl ReportedParts {
+    /// Adds a request whose first token took so long, if the server timed it.
+    fn add(&mut self, record: &RequestRecord, ttft_ms: f64) {
+        let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
+        let Some((queue, prefill)) =
+            record.server.as_ref().map(|it| (ms(it.queue), ms(it.prefill)))
+        else {
+            return;
+        };
+        if queue.is_none() && prefill.is_none() {
+            return;
+        }
+        // A part that some requests lack has no mean.
+        let add = |sum: &mut Option<f64>, part: Option<f64>, is_first: bool| {
+            *sum = if is_first { part } else { sum.zip(part).map(|(sum, part)| sum + part) };
+        };
+        let is_first = self.requests == 0;
+        add(&mut self.queue_ms, queue, is_first);
+        add(&mut self.prefill_ms, prefill, is_first);
+        let is_stamped = record.reads.iter().all(|read| read.kernel.is_some());
+        add(&mut self.client_ms, is_stamped.then_some(0.0), is_first);
+        self.mean_ms += ttft_ms;
+        self.requests += 1;
+    }
+
+    fn mean(self, observations: &Observations) -> Option<Self> {
+        let count = self.requests as f64;
+        let mean = |sum: Option<f64>| sum.map(|sum| sum / count);
+        let records = observations.records.in_time_order();
+        let dials = records.iter().filter_map(|record| record.connection?.dial);
+        let dials = dials.map(|dial| ns(dial.started, dial.connected) / 1e6).collect();
+        let network_ms = Sample::new(dials).map(|dials| dials.percentile(Percentile::P50));
+        let found = Self {
+            mean_ms: self.mean_ms / count,
+            queue_ms: mean(self.queue_ms),
+            prefill_ms: mean(self.prefill_ms),
+            client_ms: mean(self.client_ms),
+            network_ms,
+            ..self
+        };
+        let known = [found.queue_ms, found.prefill_ms, network_ms, found.client_ms];
+        let rest_ms = found.mean_ms - known.into_iter().flatten().sum::<f64>();
+        (0 < self.requests).then_some(Self { rest_ms, ..found })
+    }
+}
+
 impl StripFigure {
-    fn new(steps: &[Step]) -> Self {
-        let Some((first, last)) = steps.first().zip(steps.last()) else { return Self::default() };
+    /// Seconds that begin at a moment, where there are as many.
+    pub fn new(steps: &[Step], begin: Option<Moment>) -> Self {
+        let ends = steps.first().zip(steps.last());
+        let Some(((first, last), begin)) = ends.zip(begin) else { return Self::default() };
         let span_ns = ns(first.first, last.last).min(STRIP_S * 1e9);
-        let middle = steps[steps.len() / 2].first.as_nanos();
         let latest = last.last.as_nanos().saturating_sub(to_u64(span_ns));
-        let from_ns = middle.min(latest).max(first.first.as_nanos());
+        let from_ns = begin.as_nanos().min(latest).max(first.first.as_nanos());
         let column_ns = (to_u64(span_ns) / u64::from(STRIP_COLUMNS)).max(1);
         let columns = STRIP_COLUMNS as usize;
         let mut figure = Self {

@@ -105,26 +105,28 @@ impl fmt::Display for NoStructure {
 /// More steps than these are not kept.
 const STEPS_MAX: usize = 100_000;
 
-/// Reconstructs the steps of a run.
-pub fn reconstruct(observations: &Observations) -> Result<Steps, NoStructure> {
+/// Reconstructs the steps of a run, and tells the position of each step and each request that was in it.
+pub fn reconstruct(
+    observations: &Observations,
+    on_member: &mut dyn FnMut(usize, RequestId),
+) -> Result<Steps, NoStructure> {
     if !observations.manifest.spec.workload.streaming {
         return Err(NoStructure::TooFewArrivals);
     }
-    reconstruct_with(&observations.records, &mut |_, _| {})
+    reconstruct_with(&observations.records, on_member)
 }
 
-/// Reconstructs the steps from a run's records, and tells the position of each step and each request that
-/// was in it.
+/// As [`reconstruct`], from a run's records alone.
 pub fn reconstruct_with(
     records: &Records,
     on_member: &mut dyn FnMut(usize, RequestId),
 ) -> Result<Steps, NoStructure> {
     let records = records.in_time_order();
-    let found = TokenRule::find(&records)?;
-    let mut alignment = Alignment::new(&records, found, on_member);
+    let (rule, gap_ns, together) = TokenRule::find(&records)?;
+    let mut alignment = Alignment::new(&records, (rule, gap_ns), on_member);
     let cut = alignment.run();
     let Alignment { steps, evidence, .. } = alignment;
-    let (confidence, reason) = evidence.judge(&steps)?;
+    let (confidence, reason) = evidence.judge(&steps, together)?;
     Ok(Steps { steps, confidence, reason, cut })
 }
 
@@ -145,8 +147,9 @@ const GATHERED_SHARE: f64 = 0.25;
 const GAPS_MIN: usize = 50;
 
 impl TokenRule {
-    /// With the usual gap between two tokens of a stream, in nanoseconds.
-    fn find(records: &TimeOrder<'_>) -> Result<(Self, f64), NoStructure> {
+    /// With the usual gap between two tokens of a stream, in nanoseconds, and the share of the events that
+    /// came together with others.
+    fn find(records: &TimeOrder<'_>) -> Result<(Self, f64, f64), NoStructure> {
         let ruler = &mut Ruler::new(0);
         let mut output = Output::default();
         let (mut events, mut together) = (0, 0);
@@ -187,7 +190,8 @@ impl TokenRule {
             if rule == Self::StepPerToken { gap / tokens } else { *gap }
         };
         let gaps = single.iter().copied().chain(several.iter().map(each)).collect();
-        Ok((rule, Sample::new(gaps).map_or(0.0, |gaps| median(&gaps) * 1e6)))
+        let gap_ns = Sample::new(gaps).map_or(0.0, |gaps| median(&gaps) * 1e6);
+        Ok((rule, gap_ns, together as f64 / events.max(1) as f64))
     }
 
     /// Where each token is a step, an event of several tokens takes as much longer; where there are
@@ -237,7 +241,12 @@ fn median(sample: &Sample) -> f64 {
 const SEEN_MIN: usize = 50;
 /// Tokens that contradict the steps, as a share: up to here the steps are certain, and from there on they
 /// are refused.
-const CERTAIN_BELOW: f64 = 0.01;
+const CERTAIN_BELOW: f64 = 0.004;
+/// Streams that mark no tokens may skip some, and not all that are skipped are known.
+const CERTAIN_UNMARKED_BELOW: f64 = 0.01;
+const MIXED_FROM: f64 = 0.01;
+/// A share of the events that come together with others, from which steps may lie between them.
+const TOGETHER_FROM: f64 = 0.01;
 const REFUSED_FROM: f64 = 0.03;
 /// The 90th percentile of the widest gap inside a step, as a share of the gap that ends it.
 const CLEAR_BELOW: f64 = 0.35;
@@ -245,7 +254,7 @@ const CLEAR_BELOW: f64 = 0.35;
 const SHARED_MIN: u64 = 3;
 
 impl Evidence {
-    fn judge(self, steps: &[Step]) -> Result<(Confidence, String), NoStructure> {
+    fn judge(self, steps: &[Step], together: f64) -> Result<(Confidence, String), NoStructure> {
         let seen = steps.iter().filter(|step| step.seen).count();
         if seen < 2 {
             return Err(NoStructure::TooFewArrivals);
@@ -255,7 +264,7 @@ impl Evidence {
         let overlap = Sample::new(self.overlaps);
         let overlap = overlap.map_or(0.0, |sample| sample.percentile(Percentile::P90));
         let several = steps.iter().filter(|step| 1 < step.batch).count();
-        let is_mixed = CERTAIN_BELOW <= contradicted && CLEAR_BELOW <= overlap;
+        let is_mixed = MIXED_FROM <= contradicted && CLEAR_BELOW <= overlap;
         if REFUSED_FROM <= contradicted || (is_mixed && 1 < several) {
             return Err(NoStructure::Independent);
         }
@@ -263,7 +272,18 @@ impl Evidence {
         if seen < SEEN_MIN {
             reasons.push(format!("only {} are seen", words::counted(seen as u64, "step")));
         }
-        if CERTAIN_BELOW <= contradicted {
+        if seen < steps.len() / 2 {
+            reasons.push("most of them have no arrival of their own".to_owned());
+        }
+        if CERTAIN_BELOW <= self.swallowed as f64 / steps.len().max(1) as f64 {
+            reasons.push("answers began with the tokens of several steps at once".to_owned());
+        }
+        if TOGETHER_FROM <= together {
+            let share = words::percent(together);
+            reasons.push(format!("{share} of the events of a stream came together with others"));
+        }
+        let certain = if 0 < self.silent_expected { CERTAIN_UNMARKED_BELOW } else { CERTAIN_BELOW };
+        if certain <= contradicted {
             reasons.push(format!("{} of the tokens do not fit", words::percent(contradicted)));
         }
         if CLEAR_BELOW <= overlap {

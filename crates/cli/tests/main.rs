@@ -33,6 +33,7 @@ mod sessions;
 mod shell;
 mod simulate;
 mod simulate_ends;
+mod steps;
 mod stored_runs;
 mod suite_cache;
 mod suite_dry_run;

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 
-pub use self::anatomy::anatomy;
+pub use self::anatomy::{anatomy, step_charts};
 pub use self::frame::simulated;
 pub(crate) use self::run::{requests_ok, slo_value};
 pub use self::run::{run, run_brief, run_reservations, run_summary};

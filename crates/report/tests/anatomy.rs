@@ -2,13 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+use inferometer_analysis::machines::GpuTimeline;
 use inferometer_analysis::steps::{Confidence, NoStructure};
 use inferometer_analysis::{
-    Anatomy, BatchFigure, BetweenTokens, FirstToken, StepTimes, StripFigure, Summary,
+    Anatomy, BatchFigure, BetweenTokens, FirstToken, ReportedParts, StepTimes, StripFigure, Summary,
 };
 use inferometer_report::document::{html, markdown, terminal as writer};
 use inferometer_report::pages;
 use inferometer_report::terminal::Style;
+use serde_json::json;
 
 /// As of llama.cpp with 64 requests in flight.
 fn anatomy() -> Anatomy {
@@ -27,12 +29,23 @@ fn anatomy() -> Anatomy {
             decode_ms: 25.2,
             prefill_ms: 14.7,
             stall_ms: 2.1,
+            queue_ms: 0.0,
+            delivery_ms: 0.0,
         }),
         first_token: Some(FirstToken {
             mean_ms: 304.0,
             other_prefill_ms: 152.0,
             other_steps_ms: 8.0,
             own_step_ms: 144.0,
+            reported: Some(ReportedParts {
+                requests: 512,
+                mean_ms: 304.0,
+                queue_ms: None,
+                prefill_ms: Some(140.0),
+                network_ms: Some(4.0),
+                client_ms: Some(0.0),
+                rest_ms: 160.0,
+            }),
         }),
         spread_ms: Some(15.9),
         spread_share: Some(0.525),
@@ -65,6 +78,8 @@ fn what_takes_long_is_said_with_its_remedy() {
         "52.6 % of TTFT passes before the step of the first token, 95 % of that",
         "The tokens of one step arrive over",
         "A step without prefill takes",
+        "| TTFT by the server's timings | prefill | 140 ",
+        "| TTFT by the server's timings | queue, and all else | 160 ",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
@@ -72,9 +87,35 @@ fn what_takes_long_is_said_with_its_remedy() {
     let charts: Vec<String> = page.charts().into_iter().map(|chart| chart.id).collect();
     assert_eq!(charts, ["steps-by-batch", "steps-strip"]);
     assert!(html::render(&page).contains("Where the time went"));
+    assert!(!text.contains("| TTFT by the server's timings | queue |"), "not known: {text}");
     for line in writer::render(&page, Style::Plain).lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
+}
+
+/// The summary of a run whose GPUs were in use for this share of the time.
+fn with_gpus(use_share: f64, anatomy: Anatomy) -> Summary {
+    let used = json!({ "n": 9, "mean": use_share, "min": use_share, "max": use_share });
+    let device = json!({ "index": 0, "idle": false, "newcomers": 0, "use_share": used });
+    let timeline = GpuTimeline::default();
+    let gpus = json!({ "source": "nvml", "looks": 9, "devices": [device], "timeline": timeline });
+    let mut summary = summary(Some(anatomy));
+    summary.machines.gpus = Some(serde_json::from_value(gpus).unwrap());
+    summary
+}
+
+#[test]
+fn an_idle_gpu_and_a_server_without_requests_are_told_apart() {
+    let text = |summary: &Summary| markdown::render(&pages::anatomy(summary)).text;
+    let [idle, empty] = ["GPUs were idle 50 % of the time", "The server had no request for 60 %"];
+    let limited = text(&with_gpus(0.5, anatomy()));
+    assert!(limited.contains(idle) && !limited.contains("had no request"), "{limited}");
+    // Without requests, a GPU is idle in any case.
+    let unused = Anatomy { idle_share: Some(0.6), ..anatomy() };
+    let unused = text(&with_gpus(0.3, unused));
+    assert!(unused.contains(empty) && !unused.contains("GPUs were idle"), "{unused}");
+    let busy = text(&with_gpus(0.9, anatomy()));
+    assert!(!busy.contains("GPUs were idle") && !busy.contains("had no request"), "{busy}");
 }
 
 #[test]

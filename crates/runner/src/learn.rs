@@ -5,6 +5,7 @@
 //! robust regression gives the law. What no step shows, how many prompt tokens a step may hold and
 //! whether the server plans a step ahead, is chosen by playing the runs with each possibility.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use inferometer_analysis::detail::{self, RequestDetail};
@@ -14,7 +15,7 @@ use inferometer_engine::physics::Front;
 use inferometer_engine::physics::law::{Seen, StepLaw, hats, segments};
 use inferometer_engine::profile::Profile;
 use inferometer_engine::scheduler::StepShape;
-use inferometer_model::fmt::percent;
+use inferometer_model::fmt::{decimals, percent};
 use inferometer_model::spec::EngineTable;
 use inferometer_model::whole::{to_u32, to_u64};
 use inferometer_model::{Moment, Observations};
@@ -60,7 +61,8 @@ impl Learning {
             let stored = RunDirectory::at(path.clone()).read().map_err(Failure::from_usage)?;
             match Evidence::from_run(&stored.observations) {
                 Ok(found) => {
-                    notes.extend(found.doubt.iter().map(|why| format!("{}: {why}", row.name)));
+                    let doubts = found.doubt.iter().chain(&found.uneven);
+                    notes.extend(doubts.map(|why| format!("{}: {why}", row.name)));
                     evidence.push(found);
                     rows.push(row);
                 }
@@ -244,6 +246,8 @@ struct Evidence {
     is_full: bool,
     /// Why its steps are to be doubted, where they are.
     doubt: Option<String>,
+    /// Whether equal batches of other requests took another time, as a sentence.
+    uneven: Option<String>,
 }
 
 /// A request, when it was sent and answered, and its lengths.
@@ -287,8 +291,8 @@ const FULL_STEPS: usize = 20;
 
 impl Evidence {
     fn from_run(observations: &Observations) -> Result<Self, String> {
-        let steps =
-            reconstruct(observations).map_err(|why| format!("no steps are visible: {why}"))?;
+        let steps = reconstruct(observations, &mut |_, _| {})
+            .map_err(|why| format!("no steps are visible: {why}"))?;
         let doubt = (steps.confidence == Confidence::Low).then(|| steps.reason.clone());
         let mut requests: Vec<Timed> =
             detail::requests(observations).filter_map(|it| Timed::from_detail(&it)).collect();
@@ -319,8 +323,38 @@ impl Evidence {
         let is_full = FULL_STEPS <= steps.steps.iter().filter(waits).count();
         let context = most(|it| it.prompt + it.output);
         let seen = Seen { batch, context, prompt: most(|it| it.prompt) };
-        Ok(Self { observed, seen, is_full, doubt })
+        Ok(Self { observed, seen, is_full, doubt, uneven: uneven(&steps.steps) })
     }
+}
+
+/// Fewer steps of the same requests say nothing about these.
+const ALIKE_STEPS_MIN: usize = 20;
+/// Equal batches differ by less where requests do not matter.
+const UNEVEN: f64 = 1.4;
+
+/// Whether steps of one batch size took a time of their own with each set of requests. The requests of a
+/// batch are the same until one begins.
+fn uneven(steps: &[Step]) -> Option<String> {
+    let mut times: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    let same = |a: &Step, b: &Step| a.batch == b.batch && b.prefills == 0;
+    for alike in steps.chunk_by(same).filter(|alike| 2 <= alike[0].batch) {
+        let seconds: Vec<f64> = alike.iter().skip(1).filter_map(|step| step.duration).collect();
+        let typical = median(seconds.clone()).filter(|_| ALIKE_STEPS_MIN <= seconds.len());
+        times.entry(alike[0].batch).or_default().extend(typical);
+    }
+    let spread = |(batch, mut times): (u32, Vec<f64>)| {
+        times.sort_by(f64::total_cmp);
+        let (least, most) = times.first().zip(times.last())?;
+        (UNEVEN * least < *most).then_some((batch, *least, *most))
+    };
+    let (batch, least, most) =
+        times.into_iter().filter_map(spread).max_by(|a, b| (a.2 / a.1).total_cmp(&(b.2 / b.1)))?;
+    let [least, most] = [least, most].map(|seconds| decimals(1e3 * seconds, 1));
+    Some(format!(
+        "steps of {batch} requests took {least} ms with some and {most} ms with others: it matters which \
+         slots of the server they have, so no law of batch sizes holds (llama.cpp computes together \
+         only slots in a row; try --kv-unified)"
+    ))
 }
 
 /// Steps while a prompt waits may have computed a part of it: they count together with the step that

@@ -1,7 +1,6 @@
 //! The pages that are not reports: the list, the overlay, requests, live figures and the form.
 
 use inferometer_analysis::detail::RequestDetail;
-use inferometer_analysis::steps::Step;
 use inferometer_report::document::html::{Served, fragment};
 use inferometer_report::escape;
 use inferometer_report::fmt::{NOTHING, count, counted, number};
@@ -228,7 +227,7 @@ impl Frame {
         &self,
         found: &Stored,
         detail: &RequestDetail<'_>,
-        steps: &[Step],
+        run: &OpenRun,
     ) -> String {
         let number = detail.record.id.0.to_string();
         let pairs = [("id", found.id()), ("request", number.as_str())];
@@ -244,7 +243,7 @@ impl Frame {
         links.push(neighbour(id + 1, "Next request"));
         let main = html! {
             (explorer(&address("/api/request", pairs)))
-            (fragment(&blocks(detail, steps)))
+            (fragment(&blocks(detail, run)))
         };
         self.page(&format!("Request {number} of {}", found.id()), &links, &[], &main)
     }

@@ -5,12 +5,13 @@ use std::time::SystemTime;
 
 use inferometer_analysis::detail::{ArrivalDetail, RequestDetail, requests};
 use inferometer_analysis::metric::PER_REQUEST;
-use inferometer_analysis::steps::{Step, reconstruct};
-use inferometer_analysis::{Metric, Unit, metric};
+use inferometer_analysis::steps::Step;
+use inferometer_analysis::{Anatomy, Metric, StripFigure, Unit, metric};
 use inferometer_model::record::Read;
 use inferometer_model::{Moment, RequestRecord};
 use inferometer_report::document::{Block, Cell, Columns, plain};
 use inferometer_report::fmt::{self, NOTHING, count, counted, number};
+use inferometer_report::pages::step_charts;
 use inferometer_store::{RunDirectory, StoredRun};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -39,6 +40,7 @@ pub(crate) struct OpenRun {
     pub(crate) rows: Vec<RequestRow>,
     /// The server's steps; empty where none are visible.
     pub(crate) steps: Vec<Step>,
+    pub(crate) anatomy: Option<Anatomy>,
 }
 
 /// One line of the table.
@@ -72,9 +74,9 @@ impl Requests {
         *cached = None;
         let stored = directory.read().map_err(|error| error.to_string())?;
         let rows = requests(&stored.observations).map(|it| RequestRow::new(&it)).collect();
-        let steps = reconstruct(&stored.observations).map(|found| found.steps).unwrap_or_default();
+        let (anatomy, steps) = Anatomy::with_steps(&stored.observations);
         stored.check_read().map_err(|error| error.to_string())?;
-        let run = Arc::new(OpenRun { stored, rows, steps });
+        let run = Arc::new(OpenRun { stored, rows, steps, anatomy });
         *cached = Some((key, Arc::clone(&run)));
         Ok(run)
     }
@@ -197,7 +199,7 @@ fn view(detail: &RequestDetail<'_>) -> View {
 }
 
 /// The facts and tables of one request, beside the server's steps.
-pub(crate) fn blocks(detail: &RequestDetail<'_>, steps: &[Step]) -> Vec<Block> {
+pub(crate) fn blocks(detail: &RequestDetail<'_>, run: &OpenRun) -> Vec<Block> {
     let RequestDetail { record, arrivals, .. } = detail;
     let start = record.sent.unwrap_or(record.admitted);
     let since =
@@ -216,16 +218,22 @@ pub(crate) fn blocks(detail: &RequestDetail<'_>, steps: &[Step]) -> Vec<Block> {
     ];
     let latencies = PER_REQUEST.iter().zip(detail.latencies.values);
     let latencies = latencies.map(|(metric, ms)| (metric.title, ms.map(fmt::latency)));
-    vec![
+    let charts = run.anatomy.as_ref().into_iter().flat_map(|anatomy| {
+        let strip = StripFigure::new(&run.steps, Some(start));
+        let of = "from the time at which this request was sent";
+        step_charts(anatomy, &strip, of).map(Block::from).collect::<Vec<_>>()
+    });
+    let mut blocks = vec![
         Block::facts(answer_facts(detail)),
         Block::Paragraph(plain("Moments, from the time at which the request was sent:")),
         Block::facts(moments),
         Block::Paragraph(plain("Latencies:")),
         Block::facts(latencies),
-        arrivals_table(arrivals, start, steps),
-        reads_table(record, start),
-        events_table(record, start),
-    ]
+    ];
+    blocks.extend(charts);
+    blocks.push(arrivals_table(arrivals, start, &run.steps));
+    blocks.extend([reads_table(record, start), events_table(record, start)]);
+    blocks
 }
 
 fn answer_facts(detail: &RequestDetail<'_>) -> Vec<(&'static str, Option<String>)> {

@@ -385,7 +385,7 @@ handlers! {
     request_page => |asked| with_requests(&asked, |found, run| {
         let detail = asked.query.get("request").parse().ok().and_then(|number| run.request(number));
         match detail {
-            Some(detail) => page(StatusCode::OK, asked.frame.request(found, &detail, &run.steps)),
+            Some(detail) => page(StatusCode::OK, asked.frame.request(found, &detail, run)),
             None => missing(&asked.frame),
         }
     });

@@ -31,6 +31,8 @@ pub(super) struct Evidence {
     pub(super) silent_expected: u64,
     /// Arrivals in a step that had one of the same stream already, and steps that a stream was not in.
     pub(super) irregular: u64,
+    /// Steps whose tokens came with those of later ones at the beginning of an answer: nothing shows when.
+    pub(super) swallowed: u64,
     /// Steps that took much longer than usual, for all of several requests that were in it and the one before.
     pub(super) shared_stalls: u64,
     /// The widest gap inside a step as a share of the gap that ends it, for steps of several requests.
@@ -194,6 +196,8 @@ const APART: f64 = 0.5;
 const SILENT_MAX: f64 = 4.0;
 /// Waiting requests are counted up to here.
 const WAITING_MAX: usize = 1_000;
+/// Fewer arrivals do not tell the steps between two streams.
+const VOTES_MIN: u32 = 4;
 /// A stream that is silent for so many steps was not in them.
 const ABSENT_FROM: u32 = 3;
 
@@ -329,17 +333,28 @@ impl<'run> Alignment<'run> {
         let even = |(at, due_in)| between(before, at) / u64::from(due_in);
         let mut ns = arrivals.clone().map(even).min()?;
         let (at, due_in) = arrivals.min()?;
+        let ends_next = |stream: &&Stream| arrival(stream).is_some_and(|(own, _)| own == at);
+        let next =
+            self.running.values().find(ends_next).map(|it| (Rc::clone(&it.arrivals), it.next));
         let joins = self.peek(0)?;
         if joins.index == 0 && joins.at < at {
             // Each group of first tokens is a step, and only those after the last take the usual time.
             let mut groups = 0;
             let mut last = joins.at;
-            let mut place = 0;
-            while let Some(next) = self.first_tokens(&mut place).filter(|next| *next < at) {
+            let (mut place, mut passed) = (0, 0);
+            while let Some(next) = self.first_tokens(&mut passed).filter(|next| *next < at) {
                 groups += 1;
-                last = next;
+                (last, place) = (next, passed);
             }
-            let after = to_u32(libm::round(between(last, at) as f64 / usual_ns));
+            let by_times = to_u32(libm::round(between(last, at) as f64 / usual_ns));
+            let joined = place.checked_sub(1).and_then(|place| self.peek(place));
+            let joined = joined.and_then(|point| self.feed.streams.get(&point.stream));
+            let by_phases = next.zip(joined).and_then(|((arrivals, next), joined)| {
+                (joined.exact).then(|| steps_until(&joined.arrivals, &arrivals, next)).flatten()
+            });
+            // None are as many as all between two arrivals of the other stream.
+            let is_clear = |after: &u32| 0 < *after || by_times < 2;
+            let after = by_phases.filter(is_clear).unwrap_or(by_times);
             let until = due_in.saturating_sub(after.saturating_add(groups - 1)).max(1);
             if until == 1 && (1 < groups || 0 < after) {
                 return self.first_tokens(&mut 0);
@@ -513,6 +528,7 @@ impl<'run> Alignment<'run> {
         let unseen = (step + 1).saturating_sub(steps.max(1) as usize)..step;
         let is_possible = |step: &usize| stream.sent < self.steps[*step].first;
         stream.began = unseen.clone().find(is_possible).unwrap_or(step);
+        self.evidence.swallowed += (steps.max(1) as usize - 1 - (step - stream.began)) as u64;
         let found = &mut self.steps[stream.began];
         found.prefills += 1;
         found.prefill_tokens = found.prefill_tokens.saturating_add(stream.uncached);
@@ -582,6 +598,33 @@ impl Stream {
         self.next += 1;
         self.due_in = self.arrivals.get(self.next).map_or(1, |arrival| arrival.steps);
     }
+}
+
+/// The steps from the first arrival of a stream until a certain arrival of another, where each of their
+/// arrivals ends equally many steps: every arrival says it by its place between two of the other stream.
+fn steps_until(joined: &[Advance], other: &[Advance], next: usize) -> Option<u32> {
+    let steps = other.get(next)?.steps;
+    if steps < 2 {
+        return None;
+    }
+    let mut votes = vec![0_u32; steps as usize];
+    for arrival in joined.iter().take_while(|arrival| [1, steps].contains(&arrival.steps)) {
+        let after = other.partition_point(|it| it.at < arrival.at);
+        let Some((end, begin)) = other.get(after).zip(after.checked_sub(1).map(|it| other[it]))
+        else {
+            continue;
+        };
+        if end.steps == steps {
+            let share =
+                between(arrival.at, end.at) as f64 / between(begin.at, end.at).max(1) as f64;
+            let whole = to_u32(libm::round(share * f64::from(steps)));
+            votes[(whole % steps) as usize] += 1;
+        }
+    }
+    let (most, sum) = (votes.iter().copied().max()?, votes.iter().sum::<u32>());
+    let found = votes.iter().position(|count| *count == most)?;
+    // Few arrivals, or a place between two steps, decide nothing.
+    (VOTES_MIN <= sum && sum <= 3 * most).then(|| to_u32(found as f64))
 }
 
 fn between(from: Moment, to: Moment) -> u64 {

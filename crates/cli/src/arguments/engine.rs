@@ -147,11 +147,12 @@ pub(crate) struct PacedArguments {
     pub(crate) gap: Option<Duration>,
     /// Tokens per answer when the request does not say [default: 64]
     pub(crate) tokens: Option<u32>,
-    /// Tokens that one event carries [default: 1]
+    /// Tokens that one event carries; in mode serve the first has one of its own [default: 1]
     pub(crate) tokens_per_write: Option<u32>,
     /// Events that one write carries [default: 1]
     pub(crate) events_per_write: Option<u32>,
-    /// Share by which each interval may vary, from 0 to 1 [default: 0]
+    /// Share by which each interval may vary, from 0 to 1; in mode serve the share of its step by which
+    /// each token may be late [default: 0]
     pub(crate) jitter: Option<f64>,
     /// Framing fault to commit; may be repeated (byte-wise, several-events, crlf, cr, comments,
     /// role-first, usage-on-last-choice, no-done, multi-line, bom)

@@ -236,6 +236,9 @@ pub(crate) struct ProfileArguments {
     /// File to write the profile to; `--profile FILE` uses it
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) save: PathBuf,
+    /// Save the profile even if it is unusable
+    #[arg(long, help_heading = "Results")]
+    pub(crate) force: bool,
 }
 
 /// Which settings and loads are ranked, and how many are measured.
@@ -247,8 +250,9 @@ pub(crate) struct TuneArguments {
     pub(crate) levels: SweepTable,
     #[command(flatten)]
     pub(crate) results: ResultArguments,
-    /// Setting to vary, with its values, such as `max_num_seqs=64,128`; the flag may be repeated
-    /// [default: those that the profile models]
+    /// Setting to vary, with its values, such as `max_num_seqs=64,128`, or `replicas=1,2`, which share
+    /// the load; the flag may be repeated. Of a key that no profile models, such as `ub=256,512` for a
+    /// `{ub}` in --serve, the first value is the present one [default: those that the profile models]
     #[arg(long, value_name = "KEY=VALUES", help_heading = "Tuning")]
     pub(crate) vary: Vec<String>,
     /// Deploy the best N settings and the present one, and compare them by measurements. A command of

@@ -28,13 +28,18 @@ pub(crate) fn run(arguments: &AnatomyArguments) -> Result<ExitCode> {
         AnatomyFormat::Html => html::render(&document),
         AnatomyFormat::Md => markdown::render(&document).text,
         AnatomyFormat::Json => {
-            let steps = reconstruct(&stored.observations);
+            let mut members: Vec<Vec<u64>> = Vec::new();
+            let steps = reconstruct(&stored.observations, &mut |step, id| {
+                members.resize(members.len().max(step + 1), Vec::new());
+                members[step].push(id.0);
+            });
             let document = json!({
                 "schema": "inferometer.anatomy/1",
                 "run": summary.run.id,
                 "anatomy": summary.anatomy,
                 "missing": steps.as_ref().err().map(ToString::to_string),
                 "steps": steps.map(|found| found.steps).unwrap_or_default(),
+                "members": members,
             });
             format!("{document:#}\n")
         }

@@ -90,10 +90,11 @@ fn check_mode(arguments: &EngineArguments) -> Result<()> {
         return Err(Failure::usage(format!("--case has no meaning in mode {mode}"))
             .hint("leave it out, or choose --mode corpus"));
     }
-    let of_paced = set_flags(&arguments.paced).into_iter().next();
+    let of_paced = set_flags(&arguments.paced);
+    let is_shared = |flag: &String| ["--tokens-per-write", "--jitter"].contains(&&**flag);
     let (foreign, home) = match mode {
-        Mode::Corpus if of_paced.is_some() => (of_paced, "paced"),
-        Mode::Serve => (of_paced, "paced"),
+        Mode::Corpus if !of_paced.is_empty() => (of_paced.into_iter().next(), "paced"),
+        Mode::Serve => (of_paced.into_iter().find(|flag| !is_shared(flag)), "paced"),
         Mode::Paced | Mode::Echo | Mode::Corpus => (first_of_serve(arguments), "serve"),
     };
     match foreign {

@@ -65,11 +65,8 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode> {
     let profile = fitting.profile(&found, name)?;
     let verdict = show(&fitting, &found, &profile, arguments.json)?;
     let Some(path) = &arguments.save else { return Ok(ExitCode::SUCCESS) };
-    if verdict.quality == FitQuality::Unusable && !arguments.force {
-        return Err(Failure::invalid("the profile is unusable and was not saved")
-            .hint("free other coefficients, remove contradictory rows, or save it with --force"));
-    }
-    save(path, &profile, talk)
+    let hint = "free other coefficients, remove contradictory rows, or save it with --force";
+    save(path, &profile, (&verdict, hint), arguments.force, talk)
 }
 
 /// Prints a fit and returns the verdict on it.
@@ -88,11 +85,25 @@ pub(crate) fn show(
     Ok(verdict)
 }
 
-pub(crate) fn save(path: &Path, profile: &Profile, talk: impl Fn(&str)) -> Result<ExitCode> {
+/// Writes a profile, unless its errors make it useless; the hint says what to do then.
+pub(crate) fn save(
+    path: &Path,
+    profile: &Profile,
+    (verdict, hint): (&FitVerdict, &'static str),
+    force: bool,
+    talk: impl Fn(&str),
+) -> Result<ExitCode> {
+    if verdict.quality == FitQuality::Unusable && !force {
+        return Err(Failure::invalid("the profile is unusable and was not saved").hint(hint));
+    }
     write_output(path, profile.to_toml().as_bytes())?;
     talk(&format!("the profile is in {}", escape::terminal(&path.display().to_string())));
     Ok(ExitCode::SUCCESS)
 }
+
+/// What to do about a law that does not hold.
+pub(crate) const LAW_HINT: &str =
+    "measure longer or other loads, look at what is left out, or save it with --force";
 
 /// Learns a law from the steps of stored runs; the runs of a set are all taken.
 fn learn(arguments: &FitArguments, talk: impl Fn(&str)) -> Result<ExitCode> {
@@ -119,14 +130,13 @@ fn learn(arguments: &FitArguments, talk: impl Fn(&str)) -> Result<ExitCode> {
         source: arguments.source.clone().unwrap_or_else(|| names(&arguments.results)),
     };
     let Learned { fitting, fit, notes } = learning.learn(&talk)?;
-    show(&fitting, &fit, &fitting.base, arguments.json)?;
+    let verdict = show(&fitting, &fit, &fitting.base, arguments.json)?;
     for note in &notes {
         talk(&format!("note: {}", escape::terminal(note)));
     }
-    match &arguments.save {
-        Some(path) => save(path, &fitting.base, talk),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    let Some(path) = &arguments.save else { return Ok(ExitCode::SUCCESS) };
+    let profile = fitting.profile(&fit, fitting.base.name.clone())?;
+    save(path, &profile, (&verdict, LAW_HINT), arguments.force, talk)
 }
 
 fn quality_name(quality: FitQuality) -> (&'static str, Mood) {

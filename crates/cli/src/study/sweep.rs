@@ -379,6 +379,14 @@ impl<const ARE_RATES: bool> Levels<ARE_RATES> {
         self.0.len()
     }
 
+    /// The levels of one of so many servers that share the load.
+    pub(super) fn divided(&self, servers: f64) -> Self {
+        let share = |level: f64| {
+            if ARE_RATES { level / servers } else { (level / servers).round().max(1.0) }
+        };
+        Self(self.0.iter().map(|level| share(*level)).collect())
+    }
+
     fn sorted(&self) -> SortedLevels {
         let mut numbers = self.0.clone();
         numbers.sort_by(f64::total_cmp);

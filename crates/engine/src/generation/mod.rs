@@ -499,6 +499,7 @@ pub(crate) enum Purpose {
     AnswerId = 3,
     StepNoise = 4,
     Length = 5,
+    Jitter = 6,
 }
 
 impl Draws {

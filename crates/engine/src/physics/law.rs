@@ -89,6 +89,9 @@ impl StepLaw {
     pub fn seconds(&self, shape: &StepShape) -> f64 {
         let batches = hats(self.batches.iter().map(|row| row.0), shape.decodes);
         let base: f64 = batches.map(|(index, share)| share * self.batches[index].1).sum();
+        // Times that fall at the end of the table do not fall on beyond it.
+        let last = self.batches.last().filter(|last| last.0 < shape.decodes);
+        let base = base.max(last.map_or(0.0, |last| last.1));
         let prefill: f64 = segments(self.prefill.iter().map(|row| row.0), shape.prefill_tokens)
             .zip(&self.prefill)
             .map(|(tokens, row)| tokens * row.1)
@@ -157,6 +160,8 @@ mod tests {
         assert!((at(0) - 4e3).abs() < 0.5);
         let one = StepLaw { batches: vec![(8, 1e-3)], ..StepLaw::default() };
         assert!([1, 8, 99].iter().all(|n| (one.seconds(&decodes(*n)) - 1e-3).abs() < 1e-12));
+        let falls = StepLaw { batches: vec![(8, 9e-3), (16, 4e-3)], ..StepLaw::default() };
+        assert!([16, 32, 99].iter().all(|n| (falls.seconds(&decodes(*n)) - 4e-3).abs() < 1e-12));
     }
 
     #[test]

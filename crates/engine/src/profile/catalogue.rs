@@ -126,6 +126,9 @@ fn unknown<'n>(
 pub struct Gpu {
     pub name: String,
     pub title: String,
+    /// Where the figures are from; a user's own may be without.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
     pub vendor: Vendor,
     #[serde(default)]
     pub aliases: Vec<String>,
@@ -188,6 +191,7 @@ impl Gpu {
         Self {
             name: UNKNOWN.to_owned(),
             title: "GPU that is not stated".to_owned(),
+            source: String::new(),
             vendor: Vendor::Nvidia,
             aliases: Vec::new(),
             memory_gib: f64::from(1 << 20),
@@ -237,6 +241,9 @@ pub struct Model {
     pub title: String,
     /// On the Hugging Face hub.
     pub id: String,
+    /// Where the figures are from; a user's own may be without.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
     #[serde(default)]
     pub aliases: Vec<String>,
     /// As published.
@@ -324,6 +331,7 @@ impl Model {
             name: UNKNOWN.to_owned(),
             title: "a model that is not stated".to_owned(),
             id: UNKNOWN.to_owned(),
+            source: String::new(),
             aliases: Vec::new(),
             parameters: 0.0,
             active_parameters: None,

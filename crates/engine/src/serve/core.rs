@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::flights::{Flight, FlightKey, Flights};
 use crate::clock::Moment;
+use crate::generation::{Draws, Purpose};
 use crate::metrics::Metrics;
 use crate::physics::{Front, StepModel};
 use crate::scheduler::{
@@ -54,6 +55,10 @@ pub(super) struct SchedulerEvents {
     pub(super) steps: Lateness,
     /// Slots of clients for which there is something to send.
     ready: Vec<usize>,
+    /// Each token is late by up to this share of its step.
+    jitter: f64,
+    seed: u64,
+    step_ns: u64,
 }
 
 impl Core {
@@ -73,6 +78,9 @@ impl Core {
             log: log_steps.then(StepLog::default),
             steps: Lateness::new(),
             ready: Vec::new(),
+            jitter: 0.0,
+            seed: 0,
+            step_ns: 0,
         };
         Self {
             scheduler,
@@ -84,6 +92,12 @@ impl Core {
             next_id: 0,
             events,
         }
+    }
+
+    /// Lets each token be late by up to a share of its step.
+    pub(crate) fn late_by(mut self, jitter: f64, seed: u64) -> Self {
+        (self.events.jitter, self.events.seed) = (jitter, seed);
+        self
     }
 
     pub(crate) fn config(&self) -> &SchedulerConfig {
@@ -220,13 +234,20 @@ impl Listener for SchedulerEvents {
 
     fn step_ended(&mut self, step: &Step) {
         self.metrics.step_ended(step);
+        self.step_ns = step.ends_ns.saturating_sub(step.began_ns);
         let due = self.pace.moment(step.ends_ns);
         self.steps.add(self.now.ns().saturating_sub(due.ns()));
     }
 
     fn token(&mut self, id: u64, index: u32, at_ns: u64) {
         self.metrics.token(id, index, at_ns);
-        let at = self.pace.moment(self.front.hand_out(at_ns));
+        let late_ns = if 0.0 < self.jitter {
+            let mut draws = Draws::new(self.seed ^ id, index.into(), Purpose::Jitter);
+            to_u64(self.jitter * draws.unit() * self.step_ns as f64)
+        } else {
+            0
+        };
+        let at = self.pace.moment(self.front.hand_out(at_ns).saturating_add(late_ns));
         self.ready.extend(self.flights.token(id, index, at));
     }
 

@@ -63,8 +63,10 @@ impl Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) choice: u16,
-    /// The place of a token in its answer; an end that brings no token has none.
+    /// The place of the last token in its answer; an end that brings no token has none.
     pub(crate) index: Option<u32>,
+    /// How many tokens there are, up to that one.
+    pub(crate) tokens: u32,
     pub(crate) at: Moment,
     pub(crate) end: Option<RequestEnd>,
 }
@@ -113,6 +115,7 @@ impl Flights {
         let grown = &mut flight.choices[usize::from(choice)];
         let had_backlog = grown.has_backlog();
         grown.tokens = index + 1;
+        let at = flight.last_at.map_or(at, |last| last.max(at));
         flight.last_at = Some(at);
         if !flight.streamed {
             return None;
@@ -121,7 +124,8 @@ impl Flights {
         let has_room = flight.pending.len() < PENDING_MAX || grown.sent == grown.queued;
         if has_room && !had_backlog {
             grown.queued = index + 1;
-            flight.pending.push_back(Pending { choice, index: Some(index), at, end: None });
+            let index = Some(index);
+            flight.pending.push_back(Pending { choice, index, tokens: 1, at, end: None });
         }
         Some(flight.slot)
     }
@@ -157,24 +161,36 @@ impl Flights {
         match last {
             Some(pending) => pending.end = Some(end),
             None => {
-                flight.pending.push_back(Pending { choice, index: None, at, end: Some(end) });
+                let (index, tokens, end) = (None, 0, Some(end));
+                flight.pending.push_back(Pending { choice, index, tokens, at, end });
             }
         }
         Some(flight.slot)
     }
 
-    pub(crate) fn next(&mut self, key: FlightKey) -> ClientEvent {
+    /// The next event of a flight. The first token of its only choice has one of its own, and then each
+    /// has so many as `per_event`, as with `--stream-interval` of vLLM.
+    pub(crate) fn next(&mut self, key: FlightKey, per_event: u32) -> ClientEvent {
         let Some(flight) = self.places.get_mut(key.0).and_then(Option::as_mut) else {
             return ClientEvent::Over(None);
         };
-        match flight.pending.pop_front() {
-            Some(pending) => {
-                flight.took(&pending);
-                ClientEvent::One(pending)
-            }
-            None if flight.running == 0 => ClientEvent::Over(flight.last_at),
-            None => ClientEvent::Nothing,
+        let has_several = 1 < flight.choices.len();
+        let completes = |pending: &Pending| {
+            has_several
+                || pending.end.is_some()
+                || pending.index.is_none_or(|index| index.is_multiple_of(per_event))
+        };
+        let Some(last) = flight.pending.iter().position(completes) else {
+            let is_over = flight.pending.is_empty() && flight.running == 0;
+            return if is_over { ClientEvent::Over(flight.last_at) } else { ClientEvent::Nothing };
+        };
+        let mut taken = None;
+        for pending in flight.pending.drain(..=last).collect::<Vec<_>>() {
+            flight.took(&pending);
+            let before = taken.map_or(0, |before: Pending| before.tokens);
+            taken = Some(Pending { tokens: before + pending.tokens, ..pending });
         }
+        taken.map_or(ClientEvent::Nothing, ClientEvent::One)
     }
 
     /// Whether nothing more will come of a flight.
@@ -207,10 +223,10 @@ impl Flight {
         if !choice.has_backlog() {
             return;
         }
-        let index = Some(choice.queued);
+        let (index, tokens) = (Some(choice.queued), 1);
         choice.queued += 1;
         let end = choice.end.filter(|_| !choice.has_backlog());
-        self.pending.push_back(Pending { choice: taken.choice, index, at, end });
+        self.pending.push_back(Pending { choice: taken.choice, index, tokens, at, end });
     }
 
     /// Requests of the scheduler that are not over.
@@ -257,15 +273,16 @@ mod tests {
         assert_eq!(flights.token(10, 0, AT), Some(5));
         assert_eq!(flights.token(11, 0, AT), Some(5));
         assert_eq!(flights.ended(&facts(10, RequestEnd::Length), AT), Some(5));
-        let first = Pending { choice: 0, index: Some(0), at: AT, end: Some(RequestEnd::Length) };
-        assert_eq!(flights.next(key), ClientEvent::One(first));
-        let second = Pending { choice: 1, index: Some(0), at: AT, end: None };
-        assert_eq!(flights.next(key), ClientEvent::One(second));
-        assert_eq!(flights.next(key), ClientEvent::Nothing);
+        let first =
+            Pending { choice: 0, index: Some(0), tokens: 1, at: AT, end: Some(RequestEnd::Length) };
+        assert_eq!(flights.next(key, 1), ClientEvent::One(first));
+        let second = Pending { choice: 1, index: Some(0), tokens: 1, at: AT, end: None };
+        assert_eq!(flights.next(key, 1), ClientEvent::One(second));
+        assert_eq!(flights.next(key, 1), ClientEvent::Nothing);
         flights.ended(&facts(11, RequestEnd::Stop), AT);
         let end = Pending { choice: 1, index: None, at: AT, end: Some(RequestEnd::Stop) };
-        assert_eq!(flights.next(key), ClientEvent::One(end));
-        assert_eq!(flights.next(key), ClientEvent::Over(Some(AT)));
+        assert_eq!(flights.next(key, 1), ClientEvent::One(end));
+        assert_eq!(flights.next(key, 1), ClientEvent::Over(Some(AT)));
         assert_eq!(flights.choices(key)[0].cached_tokens, 3);
     }
 
@@ -284,7 +301,7 @@ mod tests {
         }
         let mut sent = [0_u32; 3];
         let mut ends = [None; 3];
-        while let ClientEvent::One(pending) = flights.next(key) {
+        while let ClientEvent::One(pending) = flights.next(key, 1) {
             let choice = usize::from(pending.choice);
             assert_eq!((pending.index, ends[choice]), (Some(sent[choice]), None));
             sent[choice] += 1;
@@ -297,15 +314,35 @@ mod tests {
     }
 
     #[test]
+    fn tokens_share_an_event_after_the_first() {
+        let mut flights = Flights::default();
+        let key = flights.open(5, true, &[10]);
+        let mut sent = Vec::new();
+        for index in 0..10 {
+            flights.token(10, index, AT);
+            if index == 9 {
+                flights.ended(&facts(10, RequestEnd::Length), AT);
+            }
+            while let ClientEvent::One(pending) = flights.next(key, 4) {
+                sent.push((pending.index, pending.tokens, pending.end.is_some()));
+            }
+        }
+        let wanted =
+            [(Some(0), 1, false), (Some(4), 4, false), (Some(8), 4, false), (Some(9), 1, true)];
+        assert_eq!(sent, wanted);
+        assert_eq!(flights.next(key, 4), ClientEvent::Over(Some(AT)));
+    }
+
+    #[test]
     fn an_answer_in_one_piece_calls_for_a_visit_when_all_of_it_is_there() {
         let mut flights = Flights::default();
         let key = flights.open(5, false, &[10, 11]);
         assert_eq!(flights.token(10, 0, AT), None);
         assert_eq!(flights.ended(&facts(10, RequestEnd::Length), AT), None);
-        assert_eq!(flights.next(key), ClientEvent::Nothing);
+        assert_eq!(flights.next(key, 1), ClientEvent::Nothing);
         flights.token(11, 0, AT);
         assert_eq!(flights.ended(&facts(11, RequestEnd::Length), AT), Some(5));
-        assert_eq!(flights.next(key), ClientEvent::Over(Some(AT)));
+        assert_eq!(flights.next(key, 1), ClientEvent::Over(Some(AT)));
     }
 
     #[test]

@@ -52,10 +52,11 @@ impl Serve {
         // With a constant step nothing but the steps takes time, as in a simulation of one.
         let front = if serve.step.is_some() { Front::IMMEDIATE } else { serve.profile.front };
         let (front, log_steps) = (ApiProcess::new(front), serve.log_steps);
+        let (jitter, seed) = (options.pacing.jitter, options.seed);
         // The entry of the one model in the list of models.
         options.limits.tokens = scheduler.config().max_model_len;
         Self {
-            core: Core::new(scheduler, front, pace, metrics, log_steps),
+            core: Core::new(scheduler, front, pace, metrics, log_steps).late_by(jitter, seed),
             vocabulary: Vocabulary::standard(),
             next_ordinal: 0,
             tokenizer: None,
@@ -538,7 +539,8 @@ impl Serve {
     /// Puts what is there of an answer into bytes; false if nothing is.
     pub(super) fn compose(&mut self, answer: &mut ServeAnswer) -> bool {
         let flights = &mut self.core.events.flights;
-        let (pending, due) = match flights.next(answer.flight) {
+        let per_event = self.house.options.pacing.tokens_per_write;
+        let (pending, due) = match flights.next(answer.flight, per_event) {
             ClientEvent::Nothing => return false,
             ClientEvent::One(pending) => (Some(pending), Some(pending.at)),
             ClientEvent::Over(last_at) => (None, last_at),
@@ -578,12 +580,13 @@ fn compose(answer: &mut ServeAnswer, pending: Option<Pending>, choices: &[Choice
     }
     if let Some(pending) = pending {
         let plan = generated.choices[usize::from(pending.choice)];
-        let token = pending.index.map(|index| (index, plan.id_at(index)));
         let tokens = pending.index.map_or(0, |index| index + 1);
+        let indices = tokens.saturating_sub(pending.tokens)..tokens;
+        let words: Vec<_> = indices.map(|index| (index, plan.id_at(index))).collect();
         let finish = pending.end.map(|end| plan.finish(end, tokens));
-        let finish = finish.or(token.is_none().then_some(Finish::Abort));
-        generated.wording.piece(pending.choice, token, finish, &mut write.bytes);
-        write.mark_tokens(u32::from(pending.index.is_some()));
+        let finish = finish.or(words.is_empty().then_some(Finish::Abort));
+        generated.wording.piece(pending.choice, &words, finish, &mut write.bytes);
+        write.mark_tokens(pending.tokens);
     }
     if *is_last {
         let usage = generated.usage(choices);

@@ -2,7 +2,7 @@
 //! of, and how long the server's steps took.
 
 use inferometer_analysis::steps::Confidence;
-use inferometer_analysis::{Anatomy, BatchFigure, StepTimes};
+use inferometer_analysis::{Anatomy, BatchFigure, StepTimes, StripFigure};
 
 use super::prelude::*;
 use crate::chart::{
@@ -44,7 +44,17 @@ pub(super) fn section(summary: &Summary, detail: Detail) -> Option<Section> {
     if detail != Detail::Full {
         return Some(section.with(batches(anatomy)));
     }
-    Some(section.with(batch_chart(anatomy)).with(strip_chart(anatomy)))
+    let of = "of some seconds from the middle of the run";
+    Some(section.with(step_charts(anatomy, &anatomy.strip, of)))
+}
+
+/// Step time against batch size, and some seconds of the run.
+pub fn step_charts<'a>(
+    anatomy: &'a Anatomy,
+    strip: &'a StripFigure,
+    of: &'a str,
+) -> impl Iterator<Item = Chart> {
+    batch_chart(anatomy).into_iter().chain(strip_chart(strip, of))
 }
 
 fn opening(anatomy: &Anatomy) -> String {
@@ -160,7 +170,9 @@ fn parts(anatomy: &Anatomy) -> Option<Table> {
         let named = [
             ("decode step at this batch size", parts.decode_ms),
             ("prefill of other requests", parts.prefill_ms),
-            ("longer steps without prefill", parts.stall_ms),
+            ("idle or other work: longer steps without prefill", parts.stall_ms),
+            ("queue: steps without this request", parts.queue_ms),
+            ("network and client", parts.delivery_ms),
         ];
         add("between tokens", parts.mean_ms, &named);
     }
@@ -171,6 +183,23 @@ fn parts(anatomy: &Anatomy) -> Option<Table> {
             ("its own step, network and client", parts.own_step_ms),
         ];
         add("TTFT", parts.mean_ms, &named);
+        if let Some(own) = &parts.reported {
+            let rest = match (own.queue_ms, own.network_ms, own.client_ms) {
+                (None, ..) => "queue, and all else",
+                (_, Some(_), Some(_)) => "the server's API process, and all else",
+                _ => "network, client and all else",
+            };
+            let named = [
+                ("queue", own.queue_ms),
+                ("prefill", own.prefill_ms),
+                ("network: one round trip", own.network_ms),
+                ("client", own.client_ms),
+                (rest, Some(own.rest_ms)),
+            ];
+            let known: Vec<(&str, f64)> =
+                named.into_iter().filter_map(|(name, ms)| Some((name, ms?))).collect();
+            add("TTFT by the server's timings", own.mean_ms, &known);
+        }
     }
     let columns = ["Time", "Part"].map(Column::left).into_iter();
     let columns = columns.chain(["Mean (ms)", "Share"].map(Column::right)).collect();
@@ -229,8 +258,7 @@ fn batch_chart(anatomy: &Anatomy) -> Option<Chart> {
 }
 
 /// Some seconds of the run: batch size, step time, and the prompts that were computed.
-fn strip_chart(anatomy: &Anatomy) -> Option<Chart> {
-    let strip = &anatomy.strip;
+fn strip_chart(strip: &StripFigure, of: &str) -> Option<Chart> {
     let longest = strip.step_ms.iter().flatten().copied().reduce(f64::max)?;
     let panel = |heading: &str, unit: &str, points: Vec<Option<f64>>| {
         let y = measure("", unit, ScaleKind::Linear);
@@ -248,6 +276,6 @@ fn strip_chart(anatomy: &Anatomy) -> Option<Chart> {
     let n = format!("{} s in columns of {}", number(seconds), fmt::latency(strip.column_ms));
     let (from_s, step_s) = (strip.from_ms / 1e3, strip.column_ms / 1e3);
     let plot = Plot::Timeline(Timeline { from_s, step_s, panels });
-    let title = "Steps of some seconds from the middle of the run".to_owned();
+    let title = format!("Steps {of}");
     (0.0 < step_s).then(|| Chart::new("steps-strip".to_owned(), title, finding, n, plot))
 }

@@ -123,3 +123,64 @@ fn a_learned_law_predicts_loads_that_it_has_not_seen() {
     let warning = beyond.warnings.iter().find(|it| it.key == "extrapolated").expect("a warning");
     assert!(warning.text.contains("128 requests at once"), "{}", warning.text);
 }
+
+/// Runs of one batch size each, whose steps took so many times as long as the law says, give or take a
+/// share that differs from run to run.
+fn runs_that_took(times: [f64; 8], scatter: f64) -> (StepLaw, Vec<Evidence>) {
+    let law = StepLaw { batches: vec![(1, 5e-3), (64, 20e-3)], ..StepLaw::default() };
+    let run = |(number, times): (u32, f64)| {
+        let decodes = 1 + 8 * number;
+        let shape = StepShape { decodes, ..StepShape::default() };
+        let side = if number.is_multiple_of(2) { scatter } else { -scatter };
+        let seconds = law.seconds(&shape) * times * (1.0 + side);
+        let step = Observed { decodes: vec![decodes], seconds, ..Observed::default() };
+        Evidence {
+            observed: vec![step; 9],
+            seen: Seen::default(),
+            is_full: false,
+            doubt: None,
+            uneven: None,
+        }
+    };
+    let evidence = (0..).zip(times).map(run).collect();
+    (law, evidence)
+}
+
+#[test]
+fn a_server_that_becomes_slower_is_noticed_and_one_that_varies_is_not() {
+    let found = |times: [f64; 8], scatter| {
+        let (law, evidence) = runs_that_took(times, scatter);
+        drift(&law, &evidence)
+    };
+    let later = [1.0, 1.0, 1.0, 1.0, 1.1, 1.1, 1.1, 1.1];
+    let said = found(later, 0.01).expect("a tenth more is a drift");
+    assert!(said.contains("later steps took 10 % longer"), "{said}");
+    assert_eq!(found(later, 0.15), None, "as much as runs differ by chance");
+    assert_eq!(found([1.0; 8], 0.01), None);
+    let little = later.map(|times: f64| 1.0 + (times - 1.0) / 5.0);
+    assert_eq!(found(little, 0.001), None, "two per cent do not matter");
+    assert!(found([1.1; 8].map(|times: f64| times), 0.0).is_none(), "all alike");
+}
+
+#[test]
+fn equal_batches_that_take_other_times_with_other_requests_are_noticed() {
+    let steps = |times: [f64; 3]| -> Vec<Step> {
+        let at = Moment::ZERO;
+        let step = |(number, seconds): (u32, f64)| Step {
+            first: at,
+            last: at,
+            duration: Some(seconds),
+            batch: 16,
+            tokens: 16,
+            context_tokens: 0,
+            prefills: u32::from(number == 0),
+            prefill_tokens: 0,
+            waiting: 0,
+            seen: true,
+        };
+        times.into_iter().flat_map(|seconds| (0..30).map(move |n| step((n, seconds)))).collect()
+    };
+    let said = uneven(&steps([9.4e-3, 18.2e-3, 23.5e-3])).expect("a note");
+    assert!(said.starts_with("steps of 16 requests took 9.4 ms with some and 23.5 ms"), "{said}");
+    assert_eq!(uneven(&steps([9.4e-3, 9.6e-3, 11e-3])), None);
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use inferometer_model::spec::{EngineTable, Lengths};
 use inferometer_model::study::Condition;
 use inferometer_report::escape::terminal;
-use inferometer_runner::fit::row_of_run;
+use inferometer_runner::fit::{FitVerdict, row_of_run};
 use inferometer_runner::learn::{Learned, Learning};
 use inferometer_study::play::{Played, Player};
 
@@ -47,10 +47,11 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<ExitCode> {
     let (learned, notes) = probe.learn(results)?;
     let Learned { fitting, fit, .. } = &learned;
     let as_json = results.page.format() == PageFormat::Json;
-    show(fitting, fit, &fitting.base, as_json)?;
+    let verdict = show(fitting, fit, &fitting.base, as_json)?;
     let talk = output::talk_unless(results.quiet || as_json);
     notes.iter().chain(&learned.notes).for_each(|note| talk(&format!("note: {}", terminal(note))));
-    fit::save(save, &fitting.base, output::talk)
+    let verdict = (&verdict, fit::LAW_HINT);
+    fit::save(save, &fitting.base, verdict, arguments.force, output::talk)
 }
 
 /// A probe of one server.

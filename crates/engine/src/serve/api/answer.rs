@@ -76,12 +76,10 @@ pub(crate) struct AnswerWriter {
 struct Piece<'a> {
     choice: u16,
     text: &'a str,
-    /// The index and the id of the token, if there is one.
-    token: Option<(u32, u32)>,
-    /// Tokens of the choice so far, this one included.
+    /// The index and the id of each token, and where in the choice's text it begins.
+    generated: &'a [(u32, u32, usize)],
+    /// Tokens of the choice so far, these included.
     tokens: u32,
-    /// Where in the choice's text the piece begins.
-    offset: usize,
     finish: Option<Finish>,
     /// Whether it is the first of its choice.
     first: bool,
@@ -152,13 +150,13 @@ impl AnswerWriter {
         }
     }
 
-    /// Writes a token, given by its index in the answer and its id, the end of a choice, or both: vLLM
+    /// Writes tokens, given by their index in the answer and their id, the end of a choice, or both: vLLM
     /// sends the last token and the end in one event. Responses and messages have no event for tokens
     /// without text.
     pub(crate) fn piece(
         &mut self,
         choice: u16,
-        token: Option<(u32, u32)>,
+        generated: &[(u32, u32)],
         finish: Option<Finish>,
         out: &mut Vec<u8>,
     ) {
@@ -166,14 +164,18 @@ impl AnswerWriter {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         let Some(state) = self.choices.get_mut(usize::from(choice)) else { return };
-        let offset = state.offset();
-        if let Some((_, id)) = token {
-            state.say(id, finish, &self.ask, self.vocabulary, &mut text);
+        let first = state.tokens == 0;
+        let (mut offsets, mut word) = (Vec::with_capacity(generated.len()), String::new());
+        for (place, (index, id)) in generated.iter().enumerate() {
+            offsets.push((*index, *id, state.offset()));
+            let finish = finish.filter(|_| place + 1 == generated.len());
+            word.clear();
+            state.say(*id, finish, &self.ask, self.vocabulary, &mut word);
+            text.push_str(&word);
         }
-        let tokens = state.tokens;
-        let first = tokens == u32::from(token.is_some());
         self.finish = self.finish.or(finish);
-        let piece = Piece { choice, text: &text, token, tokens, offset, finish, first };
+        let tokens = state.tokens;
+        let piece = Piece { choice, text: &text, generated: &offsets, tokens, finish, first };
         match self.ask.api {
             Api::Messages | Api::Responses if text.is_empty() => {}
             Api::Messages => {
@@ -480,13 +482,14 @@ impl AnswerWriter {
         let echo = prompt_text(ask, piece.choice).filter(|_| piece.first);
         let text = repeated(ask, echo, piece.text);
         let (name, content): (_, Json<'_>) = if is_chat {
-            let is_reasoning = piece.token.is_some_and(|(index, _)| index < self.reasoning);
+            let is_reasoning =
+                piece.generated.first().is_some_and(|first| first.0 < self.reasoning);
             let name = if is_reasoning { "reasoning" } else { "content" };
             ("delta", Json::Object(vec![(name, text.into())]))
         } else {
             ("text", text.into())
         };
-        let generated = piece.token.map(|(index, id)| (index, id, piece.offset)).into_iter();
+        let generated = piece.generated.iter().copied();
         let mut choice = members! {
             "index": u32::from(piece.choice),
             name: content,
@@ -502,8 +505,8 @@ impl AnswerWriter {
             let ids = token_ids(ask.token_ids && piece.first, ask.prompt_of(piece.choice));
             choice.push(("prompt_token_ids", ids));
         }
-        let id = piece.token.map(|(_, id)| id);
-        choice.push(("token_ids", token_ids(ask.token_ids, id.as_slice())));
+        let ids: Vec<u32> = piece.generated.iter().map(|token| token.1).collect();
+        choice.push(("token_ids", token_ids(ask.token_ids, &ids)));
         let mut event = self.event(Some(choice));
         event.extend(self.continuous_usage(piece.choice, piece.tokens));
         if piece.finish.is_some() && !ask.include_usage {

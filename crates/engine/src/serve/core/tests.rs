@@ -142,7 +142,7 @@ fn tokens_are_due_when_the_api_process_has_handed_them_out() {
     // which both have a token each time.
     let due = |core: &mut Core, key| {
         let mut due = Vec::new();
-        while let ClientEvent::One(pending) = core.events.flights.next(key) {
+        while let ClientEvent::One(pending) = core.events.flights.next(key, 1) {
             due.push(pending.at.ns() - START);
         }
         due

@@ -89,7 +89,7 @@ fn cached_tokens_are_told_when_there_are_any() {
     let mut wording = chat(&json!({"stream_options": {"include_usage": true}}));
     let mut out = Vec::new();
     wording.opening(&mut out);
-    wording.piece(0, None, Some(Finish::Abort), &mut out);
+    wording.piece(0, &[], Some(Finish::Abort), &mut out);
     wording.closing(&Usage { cached_tokens: 4, ..USAGE }, &mut out);
     let seen = values(&out);
     assert_eq!(seen[1]["choices"][0]["finish_reason"], "abort");
@@ -244,7 +244,7 @@ fn ends_that_have_no_text_say_none() {
     let (mut out, id) = (Vec::new(), END_OF_SEQUENCE);
     wording.opening(&mut out);
     let finish = Some(Finish::EndOfSequence);
-    wording.piece(0, Some((0, id)), finish, &mut out);
+    wording.piece(0, &[(0, id)], finish, &mut out);
     wording.closing(&USAGE, &mut out);
     assert_eq!(values(&out)[1]["choices"][0]["delta"]["content"], "");
 }
@@ -291,7 +291,7 @@ fn an_echo_alone_has_the_prompt_and_no_more() {
     let mut out = Vec::new();
     wording.opening(&mut out);
     let finish = Some(Finish::Length);
-    wording.piece(0, Some((0, ids()[0])), finish, &mut out);
+    wording.piece(0, &[(0, ids()[0])], finish, &mut out);
     wording.closing(&USAGE, &mut out);
     let streamed = told_offsets(&values(&out));
     let expected = vec!["bana".to_owned(), "mika".to_owned()];

@@ -46,7 +46,7 @@ fn streamed(mut wording: AnswerWriter, finish: Finish) -> Vec<u8> {
     for (index, id) in (0..).zip(ids()) {
         for choice in 0..wording.ask.choices() {
             let finish = (index == 2).then_some(finish);
-            wording.piece(choice, Some((index, id)), finish, &mut out);
+            wording.piece(choice, &[(index, id)], finish, &mut out);
         }
     }
     wording.closing(&USAGE, &mut out);
