@@ -8,7 +8,7 @@ use std::time::Duration;
 use inferometer_model::spec::{EngineTable, Lengths};
 use inferometer_model::study::Condition;
 use inferometer_report::escape::terminal;
-use inferometer_runner::fit::{FitVerdict, row_of_run};
+use inferometer_runner::fit::row_of_run;
 use inferometer_runner::learn::{Learned, Learning};
 use inferometer_study::play::{Played, Player};
 

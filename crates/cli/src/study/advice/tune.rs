@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
-use inferometer_analysis::comparison::{Comparison, Judgement, Margins, Terms};
+use inferometer_analysis::comparison::{Comparison, Judgement, Margins, Side, Terms};
 use inferometer_analysis::set::PointResult;
 use inferometer_analysis::{
     LatencyOrigin, Metric, Percentile, Quantity, Statistic, Summary, ThresholdVerdict, metric,
@@ -385,9 +385,7 @@ fn page(ranked: &[Ranked<'_>], profile: &Profile, present: &Others) -> String {
     let table = columns.table("", "", ranked.iter().take(ROWS_MAX));
     let mut limits = not_modelled(profile).into_iter().map(str::to_owned).collect::<Vec<_>>();
     if ranked.iter().any(|row| 1 < row.setting.replicas) {
-        limits.push(
-            "the router: requests are taken to be spread evenly over replicas".to_owned(),
-        );
+        limits.push("the router: requests are taken to be spread evenly over replicas".to_owned());
     }
     limits.extend(present.keys().map(|key| {
         format!("`{key}`: settings that differ in it alone rank alike; --prove compares them")

@@ -306,7 +306,7 @@ fn clocks_of_workers_that_are_apart_degrade_and_far_apart_invalidate() {
     assert_eq!(raised(&merged(None, 0)), [("workers-clock", Severity::Degraded)]);
     let summary = crate::summarize(&merged(None, 0));
     let warning = summary.warnings.iter().find(|warning| warning.key == "workers-clock").unwrap();
-    assert!(warning.message.ends_with("(worker 0/2 on n0, worker 1/2 on n1)"), "{warning:?}");
+    assert!(warning.text.ends_with("(worker 0/2 on n0, worker 1/2 on n1)"), "{warning:?}");
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn the_slowest_loop_of_all_workers_counts() {
     assert_eq!(worst(200), [("worker-lag", Severity::Invalid)]);
     let summary = crate::summarize(&merged(Some(0), 200));
     let warning = summary.warnings.iter().find(|warning| warning.key == "worker-lag").unwrap();
-    assert!(warning.message.starts_with("the loop of worker 1/2 on n1 woke up"), "{warning:?}");
+    assert!(warning.text.starts_with("the loop of worker 1/2 on n1 woke up"), "{warning:?}");
 }
 
 #[test]
