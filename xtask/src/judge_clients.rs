@@ -120,7 +120,7 @@ fn judge(program: &Path, preset: &str, client: &Path, more: &[&str]) -> Result<J
 }
 
 fn page(clients: &[Judged]) -> String {
-    let mut page = include_str!("judged.md").to_owned();
+    let mut page = include_str!("judged.txt").to_owned();
     let mut line = |text: String| {
         page.push_str(&text);
         page.push('\n');

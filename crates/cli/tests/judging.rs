@@ -1,6 +1,7 @@
 //! `audit`, `judge`, `bundle` and the conformance corpus, as a user meets them.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+#![expect(clippy::print_stdout, reason = "a test says why it is skipped")]
 
 use crate::support;
 

@@ -1,5 +1,5 @@
 //! Short results: the JSON documents of oha and k6, which measure any HTTP server, of inference-perf and of
-//! LLMPerf, and the text of `MLPerf`'s load generator.
+//! `LLMPerf`, and the text of `MLPerf`'s load generator.
 
 use std::collections::BTreeMap;
 
