@@ -185,21 +185,14 @@ fn refuse_unsafe(layer: &Layer, path: &Path) -> Result<()> {
 /// Every value of a tree with its key.
 pub(super) fn leaves(tree: &Value) -> Vec<(String, Value)> {
     fn walk(tree: &Value, above: &str, found: &mut Vec<(String, Value)>) {
-        match tree {
-            Value::Object(table) => {
-                table.iter().for_each(|(key, value)| walk(value, &join(above, key), found));
-            }
-            Value::Array(items) if items.iter().any(Value::is_object) => {
-                let items = items.iter().enumerate();
-                items.for_each(|(at, item)| walk(item, &join(above, &at.to_string()), found));
-            }
-            Value::Array(_)
-            | Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_) => {
-                found.push((above.to_owned(), tree.clone()));
-            }
+        let tables = tree.as_array().filter(|items| items.iter().any(Value::is_object));
+        if let Some(table) = tree.as_object() {
+            table.iter().for_each(|(key, value)| walk(value, &join(above, key), found));
+        } else if let Some(items) = tables {
+            let items = items.iter().enumerate();
+            items.for_each(|(at, item)| walk(item, &join(above, &at.to_string()), found));
+        } else {
+            found.push((above.to_owned(), tree.clone()));
         }
     }
     let mut found = Vec::new();

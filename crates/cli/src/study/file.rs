@@ -1,11 +1,14 @@
 //! What the files of suites and of matrices have in common: they come with the program or are written
 //! by the user, they are TOML with the tables of an experiment inside, and a schema describes them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use inferometer_report::document::{Cell, Columns, terminal};
 use inferometer_report::fmt::{NOTHING, count};
 use inferometer_report::terminal::Style;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::arguments::PageFormat;
@@ -121,14 +124,26 @@ fn misspelt_table(path: &Path, text: &str, schema: &Value) -> Option<Failure> {
     })
 }
 
-/// Refuses the first of these keys that the tree has, each with its reason.
-pub(super) fn refuse_keys(whole: &Layer, table: &str, keys: &[(&str, &str)]) -> Result<()> {
-    let paths = keys.iter().map(|(key, why)| (format!("{table}{key}"), *why));
-    let has = |path: &str| whole.tree.pointer(&format!("/{}", path.replace('.', "/"))).is_some();
-    match paths.into_iter().find(|(path, _)| has(path)) {
-        Some((path, why)) => Err(whole.origins.failure(&path, why)),
-        None => Ok(()),
+/// A key that does not belong in a file of some kind.
+#[derive(Deserialize)]
+struct RefusedKey {
+    key: String,
+    why: String,
+}
+
+static REFUSED: LazyLock<BTreeMap<String, Vec<RefusedKey>>> = LazyLock::new(|| {
+    toml::from_str(include_str!("refused.toml")).expect("a test reads the embedded table")
+});
+
+/// Refuses the first of the keys of a list in `refused.toml` that the table has.
+pub(super) fn refuse_keys(whole: &Layer, table: &str, list: &str) -> Result<()> {
+    for RefusedKey { key, why } in &REFUSED[list] {
+        let path = format!("{table}{key}");
+        if whole.tree.pointer(&format!("/{}", path.replace('.', "/"))).is_some() {
+            return Err(whole.origins.failure(&path, why));
+        }
     }
+    Ok(())
 }
 
 /// Refuses another load beside a list of them.

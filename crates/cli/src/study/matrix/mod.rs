@@ -250,23 +250,9 @@ impl MatrixFile {
 
 /// Refuses keys that do not belong in a matrix.
 fn refuse(whole: &Layer) -> Result<()> {
-    let keys = [
-        (
-            "target.url",
-            "a matrix deploys its servers: write how in [deploy], or use [engine] to simulate them",
-        ),
-        ("target.model", "the models of a matrix are written as [[model]]"),
-        ("workload.seed", "a matrix has one seed: write it in [matrix]"),
-        ("workload.plan", "a saved plan has its own seed and load, and cannot be used in a matrix"),
-        ("repeat", "the number of runs of each cell is `repeat` in [matrix]"),
-        ("sweep", "the loads of every cell are `concurrency` in [matrix]"),
-        (
-            "engine",
-            "[engine] is the embedded engine, and [deploy] deploys other servers; choose one",
-        ),
-    ];
+    refuse_keys(whole, "", "matrix")?;
     let is_deployed = whole.tree.get("deploy").is_some();
-    refuse_keys(whole, "", if is_deployed { &keys } else { &keys[..6] })
+    if is_deployed { refuse_keys(whole, "", "deployed") } else { Ok(()) }
 }
 
 /// The presets or models, at least one, each with a different name, and their other keys. `what`

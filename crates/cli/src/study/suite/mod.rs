@@ -209,13 +209,8 @@ impl SuiteFile {
 /// The schema does not know them, but there is more to say than that.
 fn refuse_seeds(whole: &Layer) -> Result<()> {
     let scenarios = (0..count_tables(whole, "scenario")).map(|place| format!("scenario.{place}"));
-    scenarios.chain(["defaults".to_owned()]).try_for_each(|table| {
-        let keys = [
-            ("seed", "a suite has one seed for all of its scenarios: set it with --seed"),
-            ("plan", "a saved plan has its own seed and load, so it cannot be part of a suite"),
-        ];
-        refuse_keys(whole, &format!("{table}.workload."), &keys)
-    })
+    let mut tables = scenarios.chain(["defaults".to_owned()]);
+    tables.try_for_each(|table| refuse_keys(whole, &format!("{table}.workload."), "suite"))
 }
 
 /// The study of a suite named on the command line.
