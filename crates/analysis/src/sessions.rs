@@ -56,23 +56,19 @@ pub struct CacheReuse {
 }
 
 impl CacheReuse {
-    fn share(part: u64, whole: u64) -> Option<f64> {
-        (0 < whole).then(|| part as f64 / whole as f64)
-    }
-
     /// Share of the prompts that could have come from the cache.
     pub fn achievable(&self) -> Option<f64> {
-        Self::share(self.achievable_tokens, self.prompt_tokens)
+        share(self.achievable_tokens, self.prompt_tokens)
     }
 
     /// Share of the prompts that came from the cache.
     pub fn achieved(&self) -> Option<f64> {
-        Self::share(self.cached_tokens, self.prompt_tokens)
+        share(self.cached_tokens, self.prompt_tokens)
     }
 
     /// What was achieved, as a share of what was achievable.
     pub fn of_achievable(&self) -> Option<f64> {
-        Self::share(self.cached_tokens, self.achievable_tokens)
+        share(self.cached_tokens, self.achievable_tokens)
     }
 }
 

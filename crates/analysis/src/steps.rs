@@ -6,8 +6,6 @@
 
 mod alignment;
 
-use std::fmt;
-
 use inferometer_model::fmt as words;
 use inferometer_model::records::{Records, TimeOrder};
 use inferometer_model::{Moment, Observations, RequestId};
@@ -75,31 +73,23 @@ pub struct Steps {
 }
 
 /// Why the arrivals of a run show no steps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum NoStructure {
     /// No answer was streamed, or the streams have too few arrivals.
+    #[error("too few streamed tokens arrived")]
     TooFewArrivals,
-    /// Many events arrive at once: something on the way gathers them.
+    /// Something on the way gathers events.
+    #[error(
+        "many tokens arrive at once: a proxy, or the server itself, gathers them before they are sent"
+    )]
     Gathered,
-    /// Requests that run at the same time advance independently of each other: several servers behind one
-    /// address, or a server that does not batch.
+    /// Requests that run at the same time advance independently of each other.
+    #[error(
+        "requests that run at the same time do not advance together: there are several servers \
+         behind the address, or the server does not batch"
+    )]
     Independent,
-}
-
-impl fmt::Display for NoStructure {
-    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-        text.write_str(match self {
-            Self::TooFewArrivals => "too few streamed tokens arrived",
-            Self::Gathered => {
-                "many tokens arrive at once: a proxy, or the server itself, gathers them before they are sent"
-            }
-            Self::Independent => {
-                "requests that run at the same time do not advance together: there are several servers \
-                 behind the address, or the server does not batch"
-            }
-        })
-    }
 }
 
 /// More steps than these are not kept.

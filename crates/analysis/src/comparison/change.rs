@@ -96,10 +96,6 @@ impl Scale {
             Self::Difference => 0.0,
         }
     }
-
-    pub(super) fn for_unit(unit: Unit) -> Self {
-        if unit == Unit::Share { Self::Difference } else { Self::Ratio }
-    }
 }
 
 impl Change {

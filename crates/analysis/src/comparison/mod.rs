@@ -598,7 +598,7 @@ impl Rule<'_> {
         }
         let otherwise = || "the sides define it differently".to_owned();
         let withheld = self.withheld(side, metric).or_else(|| (!means_the_same).then(otherwise));
-        let scale = Scale::for_unit(metric.unit);
+        let scale = if metric.unit == Unit::Share { Scale::Difference } else { Scale::Ratio };
         let margin = self.margins.margin_for(quantity);
         let may_be_bare = R::FIGURES_ONLY && withheld.is_none() && scale == Scale::Ratio;
         let change = match withheld.map_or_else(|| values.change(scale), Err) {
