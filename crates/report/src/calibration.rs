@@ -5,9 +5,8 @@ use inferometer_analysis::calibration::{
 };
 use serde::Serialize;
 
-use crate::chart::{LinePoint, LineSeries, Lines, LinesPanel, Plot, ScaleKind, Theme, measure};
-use crate::document::{Badge, markdown, terminal};
-use crate::escape;
+use crate::chart::{Theme, measure};
+use crate::document::{markdown, terminal};
 use crate::pages::prelude::*;
 use crate::terminal::Style;
 

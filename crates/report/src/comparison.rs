@@ -1,17 +1,13 @@
 //! The page of a comparison as one document, its sentences, and its JSON document.
 
-use std::collections::BTreeSet;
-
 use inferometer_analysis::comparison::{
     Basis, Change, ComparedLevel, Comparison, Judgement, LayoutFigures, Margins, Objection,
     QuantityComparison, Scale, Side, SideComparison, SideFacts, SideOutcome, SideValue, Terms,
     Weight,
 };
 
-use crate::chart::{Bar, BarGroup, Bars, Measure, Plot, ScaleKind};
-use crate::document::{Badge, terminal};
+use crate::document::terminal;
 use crate::escape::{terminal_cut, terminal_ends};
-use crate::fmt::{setting, signed_percent};
 use crate::pages::prelude::*;
 use crate::terminal::Style;
 

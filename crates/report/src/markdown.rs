@@ -1,10 +1,6 @@
 //! Markdown for the summary of a CI step, as GitHub shows it below a job.
 
-use inferometer_analysis::tool_result::ToolResult;
-use inferometer_analysis::{
-    Distribution, MetricValue, RequirementOutcome, Severity, ThresholdVerdict,
-};
-use inferometer_model::Outcome;
+use inferometer_analysis::{Distribution, MetricValue, RequirementOutcome};
 
 use crate::document::markdown;
 use crate::pages::prelude::*;

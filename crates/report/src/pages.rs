@@ -37,15 +37,21 @@ use crate::narrative::Narrative;
 
 /// The parts of most pages.
 pub(crate) mod prelude {
+    pub(crate) use std::collections::{BTreeMap, BTreeSet};
     pub(crate) use std::fmt::Write;
 
+    pub(crate) use inferometer_analysis::matrix::MatrixRow;
     pub(crate) use inferometer_analysis::set::{
-        AcrossRuns, ConditionSummary, LevelSummary, SetSummary,
+        AcrossRuns, ConditionSummary, Contaminated, LevelSummary, PointResult, SetSummary, Tally,
     };
+    pub(crate) use inferometer_analysis::tool_result::{LatencyKind, Mark, ResultRate, ToolResult};
     pub(crate) use inferometer_analysis::{
-        Interval, LatencyOrigin, Metric, Percentile, Quantity, Shape, Statistic, Summary, Unit,
-        Verdict, Warning, metric,
+        CheckState, Interval, LatencyOrigin, METRICS, Metric, Percentile, Quantity, ServerSide,
+        Severity, Shape, Statistic, Summary, ThresholdVerdict, Unit, Verdict, Warning, metric,
     };
+    pub(crate) use inferometer_model::Outcome;
+    pub(crate) use inferometer_model::spec::Lengths;
+    pub(crate) use inferometer_model::study::{Dimension, Level};
 
     pub(crate) use super::cells::{
         self, UNCERTIFIED, brief_cell, card, count_cell, details, known, missing, number_cell,
@@ -55,20 +61,26 @@ pub(crate) mod prelude {
     pub(crate) use super::rows::{self, Row, Series};
     pub(crate) use super::{Detail, SuiteInput, grouped};
     pub(super) use super::{anatomy, audit, charts, system, validity};
-    pub(crate) use crate::chart::Chart;
-    pub(crate) use crate::document::{
-        Block, Card, Cell, Column, Columns, Document, Figure, Lead, Mood, Section, Span, Table,
-        Text, distinct, facts, labelled, plain, strong,
+    pub(crate) use crate::chart::{
+        Bar, BarGroup, Bars, Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot,
+        ScaleKind,
     };
+    pub(crate) use crate::document::{
+        Badge, Block, Card, Cell, Column, Columns, Document, Figure, Lead, Mood, Section, Span,
+        Table, Text, distinct, facts, labelled, plain, strong,
+    };
+    pub(crate) use crate::escape;
     pub(crate) use crate::escape::terminal_line;
     pub(crate) use crate::fmt::{
-        self, NOTHING, count, counted, level_name, list, load, memory, number, percent,
+        self, NOTHING, count, counted, level_name, list, load, memory, number, percent, setting,
         signed_percent, uncertainty, whole,
     };
     pub(crate) use crate::narrative::Narrative;
 
     pub(crate) const MEAN: Statistic = Statistic::Mean;
     pub(crate) const P50: Statistic = Statistic::Percentile(Percentile::P50);
+    pub(crate) const P90: Statistic = Statistic::Percentile(Percentile::P90);
+    pub(crate) const P95: Statistic = Statistic::Percentile(Percentile::P95);
     pub(crate) const P99: Statistic = Statistic::Percentile(Percentile::P99);
     pub(crate) const MAX: Statistic = Statistic::Max;
 }

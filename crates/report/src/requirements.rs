@@ -1,9 +1,8 @@
 //! Requirements as pages show them: the value with its confidence interval, and the reason.
 
-use inferometer_analysis::tool_result::ToolResult;
-use inferometer_analysis::{RequirementOutcome, ThresholdVerdict, Undecided};
+use inferometer_analysis::{RequirementOutcome, Undecided};
 
-use crate::document::{Badge, terminal};
+use crate::document::terminal;
 use crate::pages::prelude::*;
 use crate::terminal::Style;
 

@@ -3,16 +3,10 @@
 //! A fact is printed exactly as its table prints it: tables and sentences share [`printed`]. Ratios and
 //! shares that sentences need are facts too, so that every number of a sentence can be looked up.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use inferometer_analysis::set::{PointResult, Tally};
-use inferometer_analysis::{Better, LoadFacts, METRICS, RateFacts, ServerSide};
-use inferometer_model::Outcome;
-use inferometer_model::spec::Lengths;
-use inferometer_model::study::Level;
+use inferometer_analysis::{Better, LoadFacts, RateFacts};
 
 use super::{About, Fact, FactUnit, Facts};
-use crate::fmt::{decimals, level_name, unit_name};
+use crate::fmt::{decimals, unit_name};
 use crate::pages::prelude::*;
 
 /// The row that facts belong to; a page as a whole has no scenario.
@@ -23,13 +17,7 @@ pub struct FactRow {
 }
 
 /// The statistics of a distribution that are facts.
-const STATISTICS: [Statistic; 5] = [
-    Statistic::Mean,
-    Statistic::Percentile(Percentile::P50),
-    Statistic::Percentile(Percentile::P95),
-    Statistic::Percentile(Percentile::P99),
-    Statistic::Max,
-];
+const STATISTICS: [Statistic; 5] = [MEAN, P50, P95, P99, MAX];
 
 impl Facts {
     /// The facts of a suite, a sweep or a repetition: one row for each level of each condition.

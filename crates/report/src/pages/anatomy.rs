@@ -5,10 +5,7 @@ use inferometer_analysis::steps::Confidence;
 use inferometer_analysis::{Anatomy, BatchFigure, StepTimes, StripFigure};
 
 use super::prelude::*;
-use crate::chart::{
-    LinePoint, LineSeries, Lines, LinesPanel, Plot, ScaleKind, Timeline, TimelinePanel,
-    TimelineSeries, measure,
-};
+use crate::chart::{Timeline, TimelinePanel, TimelineSeries, measure};
 
 /// A part of this share is worth a sentence with its remedy.
 const NOTABLE: f64 = 0.10;

@@ -1,10 +1,9 @@
 //! Whether requests had the lengths of the workload, and what came from the prefix cache.
 
 use inferometer_analysis::{CacheAudit, LengthAudit, WorkloadFacts};
-use inferometer_model::Outcome;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{FileFacts, InputLength};
-use inferometer_model::spec::{Counting, Lengths};
+use inferometer_model::spec::Counting;
 
 use super::prelude::*;
 use crate::escape::terminal;

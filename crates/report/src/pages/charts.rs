@@ -5,19 +5,12 @@
 
 mod run;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use inferometer_model::Outcome;
 use inferometer_model::spec::{Limit, Slo};
-use inferometer_model::study::Level;
 
 pub(super) use self::run::*;
 use super::prelude::*;
 pub(super) use crate::chart::measure;
-use crate::chart::{
-    Bar, BarGroup, Bars, LinePoint, LineSeries, Lines, LinesPanel, Measure, PanelLimit, Pareto,
-    ParetoPoint, Plot, ScaleKind, ShareClass, ShareRow, Shares,
-};
+use crate::chart::{PanelLimit, Pareto, ParetoPoint, ShareClass, ShareRow, Shares};
 
 /// Between values that their intervals do not tell apart.
 const ABOUT_EQUAL: &str = "the difference is within their uncertainty";

@@ -4,11 +4,8 @@
 //! A cell that a spreadsheet would take for a formula is made text by an apostrophe: names come from
 //! servers. Numbers are left alone.
 
-use inferometer_analysis::METRICS;
-use inferometer_analysis::set::{PointResult, STATISTICS};
-use inferometer_analysis::tool_result::ResultRate;
+use inferometer_analysis::set::STATISTICS;
 use inferometer_model::spreadsheet::guarded;
-use inferometer_model::study::Level;
 
 pub use super::matrix::csv::of_matrix;
 use super::prelude::*;

@@ -5,10 +5,9 @@ use inferometer_analysis::set::{
     Finding, Findings, FoundLimit, Knee, Model, Peak, PerUserSpot, Saturation, Scalability,
     SweetSpot,
 };
-use inferometer_model::study::{Dimension, Level};
 
 use super::prelude::*;
-use crate::fmt::{figure, setting};
+use crate::fmt::figure;
 
 /// A finding compares all levels, so one value without an interval is enough for that.
 const NOT_SURE: &str =

@@ -1,12 +1,10 @@
 //! The parts that every page has: the header for programs, the lead, the verdict, and the author of the
 //! sentences.
 
-use inferometer_analysis::{CheckState, Severity, ThresholdVerdict};
 use inferometer_model::observations::{ModelError, Simulated};
 use inferometer_model::variant_name;
 
 use super::prelude::*;
-use crate::document::Badge;
 use crate::narrative::{Author, Sentence};
 
 /// The name of a server, and a run on it.

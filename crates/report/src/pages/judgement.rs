@@ -3,8 +3,6 @@
 use inferometer_analysis::client_judgement::{ComparedFigure, Grade, LoadJudgement, Reason};
 
 use super::prelude::*;
-use crate::document::Badge;
-use crate::escape;
 
 /// A client and the loads that it was judged on.
 #[derive(Debug)]

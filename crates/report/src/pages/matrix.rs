@@ -8,17 +8,16 @@ mod servers;
 
 use inferometer_analysis::Better;
 use inferometer_analysis::matrix::{
-    Certainty, LoadTable, MatrixFigure, MatrixRow, MatrixSection, MatrixSummary, RowEnding,
-    Speedup, StrategyRow, StrategyTable, TpsBy, Winner,
+    Certainty, LoadTable, MatrixFigure, MatrixSection, MatrixSummary, RowEnding, Speedup,
+    StrategyRow, StrategyTable, TpsBy, Winner,
 };
 use inferometer_model::deployment::DeploymentFailure;
-use inferometer_model::study::{Level, Strategy};
+use inferometer_model::study::Strategy;
 use inferometer_model::variant_name;
 
 use super::cells::across_cell;
 use super::prelude::*;
 use super::set;
-use crate::document::Badge;
 
 /// More tables than these of a kind are folded, each with a summary.
 const OPEN_MAX: usize = 4;
@@ -199,16 +198,10 @@ fn winner_sentence(view: View<'_>, winner: &Winner) -> Option<Text> {
             format!("; {}", certainty_words(other).1)
         }
     };
-    Some(vec![
-        Span::Strong(format!("{}:", view.model(winner.model))),
-        Span::Plain(format!(
-            " {} with {}, {}{at}{}{certainty}.",
-            best_of(winner.figure),
-            view.deployment(row),
-            view.amount(winner.figure, winner.value),
-            view.lead(winner),
-        )),
-    ])
+    let (best, deployment) = (best_of(winner.figure), view.deployment(row));
+    let (amount, lead) = (view.amount(winner.figure, winner.value), view.lead(winner));
+    let words = format!("{best} with {deployment}, {amount}{at}{lead}{certainty}.");
+    Some(labelled(&view.model(winner.model), &words))
 }
 
 /// Generation comes first: its tables and charts are always open.
@@ -414,11 +407,7 @@ fn result_lines(view: View<'_>, section: &MatrixSection, several: bool) -> Vec<T
         ("Failed", list(&failed)),
     ];
     let lines = lines.into_iter().filter(|(_, words)| !words.is_empty());
-    lines.map(|(label, words)| labelled(&format!("{label}{which}"), &words)).collect()
-}
-
-fn labelled(label: &str, words: &str) -> Text {
-    vec![Span::Strong(format!("{label}:")), Span::Plain(format!(" {words}."))]
+    lines.map(|(label, words)| labelled(&format!("{label}{which}"), &(words + "."))).collect()
 }
 
 /// A number of a row, marked where the row has a reservation.
@@ -566,7 +555,7 @@ fn strategies_sentence(view: View<'_>) -> Option<Text> {
     };
     let (span, pairs) = (span_words(all.clone()), all.count());
     let words = format!("generation {span} over {pairs} pairs on several GPUs; {certainty}");
-    Some(labelled("Tensor vs. pipeline parallelism", &words))
+    Some(labelled("Tensor vs. pipeline parallelism", &(words + ".")))
 }
 
 fn strategies_table(view: View<'_>, table: &StrategyTable, index: usize, title: &str) -> Table {
@@ -636,7 +625,7 @@ fn method(view: View<'_>) -> Section {
     let lines = include_str!("matrix/method.txt").lines().filter_map(|line| {
         let (when, line) = line.split_once(" | ")?;
         let (label, words) = line.split_once(" | ")?;
-        applies(when).then(|| labelled(label, words))
+        applies(when).then(|| labelled(label, &format!("{words}.")))
     });
     section("method", "Method", vec![Block::List(lines.collect())])
 }

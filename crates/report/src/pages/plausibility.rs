@@ -1,10 +1,8 @@
 //! The page of published results that were checked without their server.
 
-use inferometer_analysis::Severity;
 use inferometer_analysis::plausibility::{Evidence, Finding};
 
 use super::prelude::*;
-use crate::document::Badge;
 
 /// One source and what was found in it.
 #[derive(Debug)]

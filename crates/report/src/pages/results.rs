@@ -6,10 +6,8 @@ pub mod import;
 mod lines;
 mod site;
 
-use std::collections::BTreeSet;
-
 use inferometer_analysis::Estimate;
-use inferometer_analysis::tool_result::{LatencyDefinition, LatencyKind, Mark, Tool, ToolResult};
+use inferometer_analysis::tool_result::{LatencyDefinition, Tool};
 
 pub(crate) use self::lines::mark_words;
 use self::lines::{
@@ -19,7 +17,6 @@ use self::lines::{
 pub use self::site::site;
 use super::csv::Csv;
 use super::prelude::*;
-use crate::document::Badge;
 
 /// Facts of a page of results that the results do not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! Rows of tables: one load, measured by one run or several, with its results.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
-use inferometer_analysis::set::{Contaminated, PointResult, Reached, SuiteRow, Tally};
+use inferometer_analysis::set::{Reached, SuiteRow};
 
 use super::prelude::*;
 use crate::narrative::facts::{row_name, table_of_scenario};

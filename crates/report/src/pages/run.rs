@@ -6,12 +6,10 @@ use crate::{Files, gpus, requirements};
 use inferometer_analysis::compliance::{Compliance, compliance};
 use inferometer_analysis::machines::{ClientFigures, DeviceFigures, GpuFigures};
 use inferometer_analysis::{
-    CheckKind, CheckState, ClientHealth, CounterFigures, DiallingFigures, Distribution, Figures,
-    GaugeFigures, GroupFigures, MetricValue, ReportFigures, RequestSlos, RequirementOutcome,
-    Scalar, ServerSide, SloOutcome, SourceFigures, SpeculationFigures, SteadyFigures, SteadyKind,
-    Withheld, WorkerFigures,
+    CheckKind, ClientHealth, CounterFigures, DiallingFigures, Distribution, Figures, GaugeFigures,
+    GroupFigures, MetricValue, ReportFigures, RequestSlos, RequirementOutcome, Scalar, SloOutcome,
+    SourceFigures, SpeculationFigures, SteadyFigures, SteadyKind, Withheld, WorkerFigures,
 };
-use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
 
 /// The whole page, for HTML and Markdown.
@@ -274,8 +272,6 @@ fn compared_metric(slo: &str, metric: Option<&str>) -> String {
     metric.map_or_else(String::new, |metric| format!(", {}", metric.title))
 }
 
-const P90: Statistic = Statistic::Percentile(Percentile::P90);
-const P95: Statistic = Statistic::Percentile(Percentile::P95);
 const STATISTICS: [Statistic; 6] = [MEAN, P50, P90, P95, P99, MAX];
 
 /// A terminal shows the metrics of this kind of load without the maximum, and their intervals in

@@ -5,14 +5,10 @@ use super::matrix::{self, brief};
 use super::prelude::*;
 use super::suite;
 use crate::{comparison, gpus};
-use inferometer_analysis::METRICS;
 use inferometer_analysis::comparison::Side;
-use inferometer_analysis::set::{
-    FoundLimit, PointLine, PointResult, QuestionKind, Served, StudyFacts, Subject,
-};
+use inferometer_analysis::set::{FoundLimit, PointLine, QuestionKind, Served, StudyFacts, Subject};
 use inferometer_model::observations::Simulated;
-use inferometer_model::spec::Lengths;
-use inferometer_model::study::{Dimension, RunOrder};
+use inferometer_model::study::RunOrder;
 use serde::Serialize;
 
 /// The paths of a stored set.

@@ -4,9 +4,8 @@
 use super::findings::{self, findings};
 use super::prelude::*;
 use super::set;
-use inferometer_analysis::ServerSide;
-use inferometer_analysis::set::{Contaminated, SuiteRow, SuiteSummary};
-use inferometer_model::study::{Dimension, Level, Prompts};
+use inferometer_analysis::set::{SuiteRow, SuiteSummary};
+use inferometer_model::study::Prompts;
 
 /// Digits of a hash that people compare by eye.
 const HASH_SHOWN: usize = 12;
@@ -307,16 +306,14 @@ fn scaling_section(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) ->
     let (condition, own) = scaled(set, rows)?;
     let prompts = set.suite.as_ref().map(|suite| suite.prompts);
     let found = condition.findings.as_ref().map(|found| {
-        let spot = findings::words_or_reason(&found.sweet_spot, findings::sweet_spot);
-        let knee = findings::words_or_reason(&found.knee, findings::knee);
         let per_user = findings::words_or_reason(&found.per_user_spot, findings::per_user_spot);
-        let peak = findings::words_or_reason(&found.peak, findings::peak);
-        [
-            labelled("Sweet spot", &spot),
-            labelled("Knee", &knee),
-            labelled("Best level for each user", &per_user),
-            labelled("Peak throughput (scaling)", &peak),
-        ]
+        let found = [
+            ("Sweet spot", findings::words_or_reason(&found.sweet_spot, findings::sweet_spot)),
+            ("Knee", findings::words_or_reason(&found.knee, findings::knee)),
+            ("Best level for each user", per_user),
+            ("Peak throughput (scaling)", findings::words_or_reason(&found.peak, findings::peak)),
+        ];
+        found.map(|(label, words)| labelled(label, &words))
     });
     let series = [Series { name: condition.name.clone(), rows: own.clone() }];
     Some(

@@ -2,8 +2,7 @@
 //! and the outcomes of requests.
 
 use super::prelude::*;
-use inferometer_analysis::set::Contaminated;
-use inferometer_analysis::{Check, CheckState, FailureGroup};
+use inferometer_analysis::{Check, FailureGroup};
 use inferometer_model::outcome::Cause;
 use inferometer_model::study::Prompts;
 

@@ -1,17 +1,11 @@
 //! Charts of a matrix: bars of one figure, tiles over context lengths, lines over loads, and speed-ups.
 
-use std::collections::BTreeSet;
-
 use inferometer_analysis::matrix::{
-    LoadTable, MatrixFigure, MatrixRow, Speedup, StrategyRow, StrategyTable, Winner,
+    LoadTable, MatrixFigure, Speedup, StrategyRow, StrategyTable, Winner,
 };
-use inferometer_model::study::Level;
 
 use super::{self as matrix, ONE_SIDE, SAME_DEPLOYMENT, View, compared, span_words};
-use crate::chart::{
-    Bar, BarGroup, Bars, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind, Tile,
-    TileRow, Tiles,
-};
+use crate::chart::{Tile, TileRow, Tiles};
 use crate::pages::charts::{measure, pair};
 use crate::pages::prelude::*;
 

@@ -1,10 +1,8 @@
 //! The servers of a matrix: what was compared, which cells failed and why, and how each server was
 //! started and stopped.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use inferometer_analysis::matrix::MatrixRow;
 use inferometer_model::deployment::{
     Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, LikelyCause,
 };
@@ -13,7 +11,6 @@ use inferometer_model::study::{DeploymentRecord, Preset};
 use serde_json::Value;
 
 use super::{NAME_CHARS_MAX, View, reason};
-use crate::fmt::setting;
 use crate::pages::prelude::*;
 
 /// Limit for a server's command.

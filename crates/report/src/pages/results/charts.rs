@@ -1,17 +1,12 @@
 //! Charts of results against the load, one line for each configuration.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
-use inferometer_analysis::tool_result::LatencyKind;
-use inferometer_model::study::Dimension;
 
 use super::NAME_MAX;
 use super::lines::{
     Level, Line, Quantity, definition_name, definitions, load_words, statistic_name,
     uncertified_words,
 };
-use crate::chart::{LinePoint, LineSeries, Lines, LinesPanel, Plot, ScaleKind};
 use crate::pages::charts::{lines_panel, load_axis, measure, pair, scale_for, spread};
 use crate::pages::prelude::*;
 

@@ -1,9 +1,7 @@
 //! The page of a file of another tool: its results, the definitions of its metrics, and what could not be
 //! imported.
 
-use inferometer_analysis::tool_result::{
-    LatencyKind, Mark, ResultLatency, ResultRate, Tool, ToolResult,
-};
+use inferometer_analysis::tool_result::{ResultLatency, Tool};
 use inferometer_model::import::ImportManifest;
 
 use super::lines::definition_text;

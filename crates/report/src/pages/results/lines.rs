@@ -1,16 +1,11 @@
 //! Results as lines of a chart: one for each configuration, with a level for each load, and the
 //! quantities that pages show of them.
 
-use std::collections::BTreeSet;
-
 use inferometer_analysis::Estimate;
 use inferometer_analysis::tool_result::{
-    CountsFrom, Grain, LatencyDefinition as Definition, LatencyKind, Mark, ResultLatency,
-    ResultRate, ToolResult,
+    CountsFrom, Grain, LatencyDefinition as Definition, ResultLatency,
 };
-use inferometer_model::study::Dimension;
 
-use crate::fmt::setting;
 use crate::pages::prelude::*;
 
 /// A point of a chart lists no more reasons; the page has all.

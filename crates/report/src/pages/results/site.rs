@@ -3,14 +3,12 @@
 //!
 //! Site generators look for templates in every file, so braces of names are escaped.
 
-use inferometer_analysis::tool_result::ToolResult;
 use maud::{PreEscaped, html};
 
 use super::charts::{self, Drawn};
 use super::lines::{self, Line};
 use super::{PageWords, TITLE, common_facts, limited, marked};
 use crate::chart::{Theme, variables};
-use crate::escape;
 use crate::pages::prelude::*;
 
 const INDEX: &str = "index.md";
