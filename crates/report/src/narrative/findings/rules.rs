@@ -267,7 +267,7 @@ const ABOVE: [(&str, f64, &str); 4] = [
     ("preemptions", 1.0, "preemptions"),
     ("kv_usage.max", KV_FULL, "kv-full"),
     ("peak_times", PEAK_APART, "peak-apart"),
-    (metric::ATTAINMENT.name, 0.0, "attainment"),
+    (metric::ATTAINMENT.name, 0.0, "met-slos"),
 ];
 
 fn row_failures(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
