@@ -41,10 +41,12 @@ pub(crate) fn fidelity(
     streams: u32,
     transport: Transport,
 ) -> Result<Section, String> {
-    let (gap_ms, tokens) = match streams {
-        ..=STREAMS_AT_FULL_PACE => (10, 100),
-        ..=STREAMS_AT_TENTH_PACE => (100, 30),
-        _ => (200, 30),
+    let (gap_ms, tokens) = if streams <= STREAMS_AT_FULL_PACE {
+        (10, 100)
+    } else if streams <= STREAMS_AT_TENTH_PACE {
+        (100, 30)
+    } else {
+        (200, 30)
     };
     let waves = sizes.paced_waves.min(REQUESTS_KEPT / streams).max(1);
     let key = match transport {
