@@ -34,6 +34,17 @@ struct Entry {
     truth: Result<TrueTimes, String>,
 }
 
+/// The time between two tokens of each stream, and the tokens of an answer.
+fn pace(streams: u32) -> (u32, u32) {
+    if streams <= STREAMS_AT_FULL_PACE {
+        (10, 100)
+    } else if streams <= STREAMS_AT_TENTH_PACE {
+        (100, 30)
+    } else {
+        (200, 30)
+    }
+}
+
 pub(crate) fn fidelity(
     bench: &Bench,
     tools: &[Tool],
@@ -41,11 +52,7 @@ pub(crate) fn fidelity(
     streams: u32,
     transport: Transport,
 ) -> Result<Section, String> {
-    let (gap_ms, tokens) = match streams {
-        ..=STREAMS_AT_FULL_PACE => (10, 100),
-        ..=STREAMS_AT_TENTH_PACE => (100, 30),
-        _ => (200, 30),
-    };
+    let (gap_ms, tokens) = pace(streams);
     let waves = sizes.paced_waves.min(REQUESTS_KEPT / streams).max(1);
     let key = match transport {
         Transport::Plain => format!("fidelity-{streams}"),

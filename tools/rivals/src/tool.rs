@@ -78,7 +78,7 @@ pub(crate) struct Report {
     pub(crate) send_lag_ms: Option<Percentiles>,
     /// Of all its threads, while requests were in flight.
     pub(crate) cpu_us_per_token: Option<f64>,
-    /// Tokens after the first that one read brought, on average: a client that reads sooner gets fewer.
+    /// Tokens that one read brought, on average: a client that reads sooner gets fewer.
     pub(crate) tokens_per_read: Option<f64>,
     /// What the reader of the row has to know.
     pub(crate) notes: Vec<String>,

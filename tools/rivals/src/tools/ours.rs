@@ -64,15 +64,16 @@ pub(crate) fn report(run: &Run) -> Result<Report, String> {
     let scheduled = number(&document, "/scheduled");
     let tokens_per_s = number(&document, "/metrics/output_throughput/value");
     let cores = number(&document, "/client/cores_used").zip(tokens_per_s);
-    let gaps = |metric: &str| number(&document, &format!("/metrics/{metric}/n"));
-    let reads = gaps("icl_ms").filter(|reads| 0.0 < *reads);
+    // The first read with output of every answer, and those after it.
+    let reads = number(&document, "/metrics/ttft_ms/n").zip(number(&document, "/metrics/icl_ms/n"));
+    let tokens = number(&document, "/tokens/output_total");
     let report = Report {
         completed,
         failed: scheduled.zip(completed).map(|(scheduled, completed)| scheduled - completed),
         requests_per_s: number(&document, "/metrics/request_throughput/value"),
         tokens_per_s,
         cpu_us_per_token: cores.map(|(cores, tokens_per_s)| cores * 1e6 / tokens_per_s),
-        tokens_per_read: gaps("itl_ms").zip(reads).map(|(tokens, reads)| tokens / reads),
+        tokens_per_read: tokens.zip(reads).map(|(tokens, (first, later))| tokens / (first + later)),
         ttft_ms: metric("ttft_ms"),
         itl_ms: metric("itl_ms"),
         send_lag_ms: metric("send_lag_ms"),
