@@ -8,9 +8,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
@@ -23,6 +23,11 @@ use support::{Engine, inferometer, output, text};
 /// How a server answers: 16 tokens, the first after 20 ms and then one every 2 ms, unless it misbehaves.
 #[derive(Clone, Copy)]
 struct Behaviour {
+    gap: Duration,
+    /// How many times as long an answer takes, by the time since the first one and its number.
+    slowness: fn(Duration, u64) -> f64,
+    /// Whether `/metrics` has the TTFT without what holds tokens back.
+    has_metrics: bool,
     /// Tokens that are sent, of the 16 that are asked for.
     tokens: u64,
     /// Tokens that usage reports.
@@ -40,6 +45,9 @@ struct Behaviour {
 }
 
 const HONEST: Behaviour = Behaviour {
+    gap: Duration::from_millis(2),
+    slowness: |_, _| 1.0,
+    has_metrics: false,
     tokens: 16,
     reported: 16,
     tokens_per_event: 1,
@@ -51,13 +59,21 @@ const HONEST: Behaviour = Behaviour {
 };
 
 const TTFT: Duration = Duration::from_millis(20);
-const GAP: Duration = Duration::from_millis(2);
+
+/// What a server knows of its answers, without those to probes.
+#[derive(Default)]
+struct Answers {
+    begun: OnceLock<Instant>,
+    count: AtomicU64,
+    first_tokens: AtomicU64,
+    ttft_us: AtomicU64,
+}
 
 /// Serves until the test's process ends.
 fn serve(behaviour: Behaviour) -> SocketAddr {
     let listener = listen(if behaviour.accepts.is_some() { 1 } else { 128 });
     let address = listener.local_addr().unwrap();
-    let answers = Arc::new(AtomicU64::new(0));
+    let answers = Arc::new(Answers::default());
     let accept = move |listener: &TcpListener| {
         let (stream, _) = listener.accept().unwrap();
         stream.set_nodelay(true).unwrap();
@@ -96,28 +112,27 @@ fn listen(backlog: i32) -> TcpListener {
 fn connection(
     mut stream: TcpStream,
     behaviour: Behaviour,
-    answers: &AtomicU64,
+    answers: &Answers,
 ) -> std::io::Result<()> {
     loop {
         let (head, body) = request(&mut stream)?;
         if head.starts_with("POST") {
             let asked: Value = serde_json::from_str(&body).unwrap_or_default();
             let is_probe = asked["max_tokens"].as_u64() != Some(16);
-            let behaviour = if is_probe {
+            if is_probe {
                 let tokens = asked["max_tokens"].as_u64().unwrap_or(16);
-                Behaviour { tokens, reported: tokens, ..HONEST }
+                let behaviour = Behaviour { tokens, reported: tokens, ..HONEST };
+                answer(&mut stream, behaviour, &Answers::default())?;
             } else {
-                behaviour
-            };
-            answer(
-                &mut stream,
-                behaviour,
-                answers.fetch_add(u64::from(!is_probe), Ordering::Relaxed),
-            )?;
+                answer(&mut stream, behaviour, answers)?;
+            }
         } else {
             let models = r#"{"object":"list","data":[{"id":"tiny","object":"model"}]}"#;
-            let found = head.starts_with("GET /v1/models");
-            let (status, body) = if found { ("200 OK", models) } else { ("404 Not Found", "{}") };
+            let (status, body) = match head.split(' ').nth(1) {
+                Some("/v1/models") => ("200 OK", models.to_owned()),
+                Some("/metrics") if behaviour.has_metrics => ("200 OK", metrics(answers)),
+                _ => ("404 Not Found", "{}".to_owned()),
+            };
             let length = body.len();
             write!(
                 stream,
@@ -130,7 +145,21 @@ fn connection(
     }
 }
 
-fn answer(stream: &mut TcpStream, behaviour: Behaviour, number: u64) -> std::io::Result<()> {
+/// The TTFT as vLLM reports it.
+fn metrics(answers: &Answers) -> String {
+    let sum_s = answers.ttft_us.load(Ordering::Relaxed) as f64 / 1e6;
+    let count = answers.first_tokens.load(Ordering::Relaxed);
+    format!(
+        "vllm:num_requests_running 8\nvllm:kv_cache_usage_perc 0.1\n\
+         vllm:time_to_first_token_seconds_sum {sum_s}\n\
+         vllm:time_to_first_token_seconds_count {count}\n"
+    )
+}
+
+fn answer(stream: &mut TcpStream, behaviour: Behaviour, answers: &Answers) -> std::io::Result<()> {
+    let started = Instant::now();
+    let number = answers.count.fetch_add(1, Ordering::Relaxed);
+    let slowness = (behaviour.slowness)(answers.begun.get_or_init(Instant::now).elapsed(), number);
     let close = if behaviour.accepts.is_some() { "connection: close\r\n" } else { "" };
     write!(
         stream,
@@ -139,14 +168,18 @@ fn answer(stream: &mut TcpStream, behaviour: Behaviour, number: u64) -> std::io:
     let is_empty = behaviour.empty_half && number.is_multiple_of(2);
     let tokens = if is_empty { 0 } else { behaviour.tokens };
     if !is_empty {
-        std::thread::sleep(TTFT);
+        std::thread::sleep(TTFT.mul_f64(slowness));
+        let ttft_us = u64::try_from(started.elapsed().as_micros()).unwrap();
+        answers.ttft_us.fetch_add(ttft_us, Ordering::Relaxed);
+        answers.first_tokens.fetch_add(1, Ordering::Relaxed);
     }
+    let gap = behaviour.gap.mul_f64(slowness);
     let mut held = String::new();
     let mut held_for = Duration::ZERO;
     for token in 1..=tokens {
         if 1 < token {
-            std::thread::sleep(GAP);
-            held_for += GAP;
+            std::thread::sleep(gap);
+            held_for += gap;
         }
         if token % behaviour.tokens_per_event == 0 || token == tokens {
             let text = "word ".repeat(usize::try_from(behaviour.tokens_per_event).unwrap());
@@ -240,9 +273,13 @@ fn the_server_itself_is_honest() {
     let found = measure(HONEST);
     assert_eq!(found["outcomes"]["ok"], 160);
     let about_server = ["above-max-tokens", "tokens-per-event", "grouped-events", "late-end"];
-    for key in about_server.into_iter().chain(["no-output", "output-length", "not-streaming"]) {
+    let about_server = about_server.into_iter().chain(["outliers"]);
+    for key in about_server.chain(["no-output", "output-length", "not-streaming"]) {
         assert_eq!(severity(&found, key), None, "{key}: {:#}", found["warnings"]);
     }
+    let with_metrics = measure(Behaviour { has_metrics: true, ..HONEST });
+    assert!(with_metrics["server"]["ttft_ms_mean"].is_f64(), "{:#}", with_metrics["server"]);
+    assert_eq!(severity(&with_metrics, "server-ttft"), None, "{:#}", with_metrics["warnings"]);
 }
 
 /// T1: the client is the limit.
@@ -335,6 +372,16 @@ fn usage_beyond_max_tokens_is_not_believed() {
     assert_eq!(absurd["tokens"]["output_total"], 160 * 16, "counted as events");
 }
 
+/// T6: usage claims 16 tokens, and 12 arrive, one after the other.
+#[test]
+fn usage_within_max_tokens_that_the_stream_does_not_explain_is_found() {
+    let behaviour =
+        Behaviour { tokens: 12, reported: 16, gap: Duration::from_millis(80), ..HONEST };
+    let found = measure_with(behaviour, ["--concurrency", "8", "--requests", "40"]);
+    assert_eq!(found["tokens"]["output_total"], 40 * 16, "as usage says");
+    assert_found(&found, "tokens-per-event", "degraded");
+}
+
 /// T7: an open loop a little above the server's capacity, whose latency only grows.
 #[test]
 fn an_open_loop_beyond_capacity_does_not_settle() {
@@ -358,8 +405,14 @@ fn empty_answers_are_not_answers() {
 /// T9: a proxy gathers what the server sends.
 #[test]
 fn a_gathering_proxy_is_found() {
-    let gather = Duration::from_millis(8);
-    assert_found(&measure(Behaviour { gather, ..HONEST }), "grouped-events", "degraded");
+    let gathering =
+        Behaviour { gap: Duration::from_millis(5), gather: Duration::from_millis(40), ..HONEST };
+    let found = measure(gathering);
+    assert_found(&found, "grouped-events", "degraded");
+    assert_eq!(severity(&found, "server-ttft"), None, "the server does not report its own");
+    let found = measure(Behaviour { has_metrics: true, ..gathering });
+    assert_found(&found, "grouped-events", "degraded");
+    assert_found(&found, "server-ttft", "degraded");
 }
 
 /// T10: four programs compute on the client's core.
@@ -391,8 +444,19 @@ fn a_client_that_shares_its_core_is_not_the_server() {
     for program in programs {
         program.join().unwrap();
     }
-    let verdict = found["verdict"].as_str().unwrap();
-    assert!(["degraded", "invalid"].contains(&verdict), "{:#}", found["warnings"]);
+    let about_client = [
+        "sent-late-relative",
+        "slots-empty",
+        "driver-busy",
+        "client-lag",
+        "arrival-width",
+        "arrival-width-relative",
+        "loop-lag",
+        "loop-paused",
+    ];
+    let severities: Vec<_> = about_client.iter().filter_map(|key| severity(&found, key)).collect();
+    assert!(severities.iter().any(|it| it != "note"), "{:#}", found["warnings"]);
+    assert!(["degraded", "invalid"].contains(&found["verdict"].as_str().unwrap()));
 }
 
 /// T11: eight tokens in every event, and nothing says so.
@@ -402,6 +466,36 @@ fn unmarked_tokens_have_no_speed() {
     assert_found(&found, "tokens-per-event", "degraded");
     assert_eq!(found["metrics"]["tpot_ms"]["mean"], Value::Null);
     assert_eq!(found["metrics"]["tg"]["value"], Value::Null);
+}
+
+/// T12: five times as slow at first, faster and faster over a second.
+#[test]
+fn the_warm_up_of_a_server_is_no_part_of_its_headline() {
+    let slowness = |since: Duration, _| (5.0 - 4.0 * since.as_secs_f64()).max(1.0);
+    let behaviour = Behaviour { slowness, ..HONEST };
+    let found = measure_with(behaviour, ["--concurrency", "8", "--requests", "480"]);
+    let from_ms = found["steady"]["window"]["from_ms"].as_f64();
+    let is_cut = from_ms.is_some_and(|from_ms| 500.0 <= from_ms);
+    let is_found = severity(&found, "never-settled").as_deref() == Some("degraded");
+    assert!(is_cut || is_found, "{from_ms:?}, {:#}", found["warnings"]);
+}
+
+/// T12: slower and slower, by three tenths of the first answer with every second.
+#[test]
+fn a_server_that_slows_down_does_not_settle() {
+    let slowness = |since: Duration, _| 1.0 + since.as_secs_f64() * 0.3;
+    let load = ["--concurrency", "8", "--duration", "5s"];
+    let found = measure_with(Behaviour { slowness, ..HONEST }, load);
+    assert_found(&found, "never-settled", "degraded");
+}
+
+/// T12: one answer of a hundred takes three seconds instead of a twentieth of one.
+#[test]
+fn stalls_that_take_much_of_the_time_are_found() {
+    let slowness = |_, number: u64| if number % 100 == 50 { 60.0 } else { 1.0 };
+    let load = ["--concurrency", "8", "--requests", "400"];
+    let found = measure_with(Behaviour { slowness, ..HONEST }, load);
+    assert_found(&found, "outliers", "degraded");
 }
 
 /// T13: a capped rate that the server cannot keep up with.

@@ -212,9 +212,10 @@ fn messages_do_not_repeat_passwords() {
 fn a_set_from_elsewhere_is_resumed_only_if_it_is_trusted() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    fs::write(folder.path().join("own-key"), "mine\n").unwrap();
     let ran = inferometer()
         .args(["run", &engine.url(), "--requests", "4", "--output-tokens", "2", "--repeat", "3"])
-        .args(["--restart", "true", "--quiet"])
+        .args(["--restart", "true", "--api-key-file", "own-key", "--quiet"])
         .current_dir(folder.path())
         .output()
         .unwrap();
@@ -228,14 +229,21 @@ fn a_set_from_elsewhere_is_resumed_only_if_it_is_trusted() {
     let (code, said) = resume(&[]);
     assert!(matches!(code, Some(0 | 4)), "it was begun here: {said}");
 
-    // Somebody else's set has another command.
+    // Somebody else's set has another command, and sends another file as a key.
     let path = set.join("set.json");
     let changed = fs::read_to_string(&path).unwrap().replace("\"true\"", "\"touch stolen\"");
-    fs::write(&path, changed).unwrap();
+    fs::write(&path, changed.replace("own-key", "your-key")).unwrap();
+    fs::write(folder.path().join("your-key"), "yours\n").unwrap();
     let (code, said) = resume(&[]);
     assert_eq!(code, Some(2), "{said}");
-    let shown = [format!("url: {}", engine.url()), "restart: touch stolen".to_owned()];
-    assert!(shown.iter().all(|line| said.contains(line)) && said.contains("--trust"), "{said}");
+    let your_key = folder.path().join("your-key").display().to_string();
+    let shown = [format!("url: {}", engine.url()), "restart: touch stolen".to_owned(), your_key];
+    assert!(
+        said.contains("key file: ")
+            && shown.iter().all(|line| said.contains(line))
+            && said.contains("--trust"),
+        "{said}"
+    );
     assert!(!folder.path().join("stolen").exists(), "nothing was run");
     fs::create_dir_all(set.join("points/2")).unwrap();
     let (code, said) = resume(&["--trust"]);

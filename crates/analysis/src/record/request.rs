@@ -99,13 +99,14 @@ impl Output {
     /// steps fit into the gap before an arrival, because a server holds tokens back until their text is
     /// complete, and the one that ends an answer. A step is the gap that one of four is shorter than.
     pub(crate) fn tokens_at_most(&self, record: &RequestRecord) -> u64 {
-        let gap_ns = |pair: &[Arrival]| pair[1].at.as_nanos().saturating_sub(pair[0].at.as_nanos());
-        let mut gaps_ns: Vec<u64> = self.arrivals.windows(2).map(gap_ns).collect();
+        let distance_ns =
+            |pair: &[Arrival]| pair[1].at.as_nanos().saturating_sub(pair[0].at.as_nanos());
+        let mut gaps_ns: Vec<u64> = self.arrivals.windows(2).map(distance_ns).collect();
         let shorter = gaps_ns.len() / 4;
         let step_ns = if gaps_ns.is_empty() { 0 } else { *gaps_ns.select_nth_unstable(shorter).1 };
-        let steps = |gap_ns: u64| (gap_ns + step_ns / 2).checked_div(step_ns).unwrap_or(0);
+        let steps = |ns: u64| (ns + step_ns / 2).checked_div(step_ns).unwrap_or(0);
         let held_back =
-            |pair: &[Arrival]| steps(gap_ns(pair)).saturating_sub(pair[1].events.into());
+            |pair: &[Arrival]| steps(distance_ns(pair)).saturating_sub(pair[1].events.into());
         let held_back: u64 = self.arrivals.windows(2).map(held_back).sum();
         let is_stop = |finish: &Finish| finish.reason == FinishReason::Stop;
         let ends = record.finishes.iter().filter(|finish| is_stop(finish)).count() as u64;

@@ -36,7 +36,7 @@ pub(super) fn check(set: &SetDirectory, manifest: &SetManifest, is_trusted: bool
         return Ok(());
     }
     let mut effects = BTreeSet::new();
-    find_effects(&study, &mut effects);
+    find_effects("study", &study, &mut effects);
     let keys = manifest.key_files.iter().flatten();
     effects.extend(keys.map(|path| format!("key file: {}", path.display())));
     if effects.is_empty() {
@@ -48,24 +48,20 @@ pub(super) fn check(set: &SetDirectory, manifest: &SetManifest, is_trusted: bool
         .hint("it would use the above; check that, and add --trust to resume it"))
 }
 
-/// What a study runs, reads or contacts.
-fn find_effects(value: &Value, effects: &mut BTreeSet<String>) {
+/// What a study runs, reads or contacts; `name` is that of the value, or of the list that it is in.
+fn find_effects(name: &str, value: &Value, effects: &mut BTreeSet<String>) {
     const NAMES: [&str; 4] = ["restart", "server_info", "path", "tokenizer"];
     match value {
-        Value::Object(entries) => {
-            for (key, value) in entries {
-                if let Some(text) = value.as_str() {
-                    if NAMES.contains(&key.as_str()) || text.contains("://") {
-                        effects.insert(format!("{}: {text}", key.replace('_', " ")));
-                    }
-                } else if value.is_object() && key == "deployed" {
-                    effects.insert(format!("{key}: {value}"));
-                } else {
-                    find_effects(value, effects);
-                }
-            }
+        Value::String(text) if NAMES.contains(&name) || text.contains("://") => {
+            effects.insert(format!("{}: {text}", name.replace('_', " ")));
         }
-        Value::Array(items) => items.iter().for_each(|item| find_effects(item, effects)),
+        Value::Object(_) if name == "deployed" => {
+            effects.insert(format!("{name}: {value}"));
+        }
+        Value::Object(entries) => {
+            entries.iter().for_each(|(name, value)| find_effects(name, value, effects));
+        }
+        Value::Array(items) => items.iter().for_each(|item| find_effects(name, item, effects)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -81,4 +77,31 @@ fn record(set: &SetDirectory) -> Option<PathBuf> {
 fn state_folder(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
     xdg.and_then(absolute).or_else(|| Some(home.and_then(absolute)?.join(".local/state")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn effects_inside_lists_are_shown() {
+        let study = json!({
+            "urls": ["http://one:8000", "http://two:8000", "label"],
+            "scenarios": [{"source": {"path": ["/etc/passwd"]}, "tokens": [1, 2]}],
+            "deployed": [{"command": "serve"}],
+            "restart": ["touch stolen"],
+        });
+        let mut effects = BTreeSet::new();
+        find_effects("study", &study, &mut effects);
+        let shown = [
+            "deployed: {\"command\":\"serve\"}",
+            "path: /etc/passwd",
+            "restart: touch stolen",
+            "urls: http://one:8000",
+            "urls: http://two:8000",
+        ];
+        assert_eq!(effects.iter().map(String::as_str).collect::<Vec<_>>(), shown);
+    }
 }

@@ -166,6 +166,9 @@ fn a_closed_loop_in_waves_has_the_throughput_of_its_tokens() {
             (rate(figures.request_throughput), rate(figures.output_throughput));
         assert!((0.99..1.01).contains(&requests), "{requests} in waves of {wave_ms} ms");
         assert!((9.8..10.2).contains(&tokens), "{tokens} in waves of {wave_ms} ms");
+        // Every prompt has 512 tokens.
+        let input = rate(figures.input_throughput) / 512.0;
+        assert!((input - requests).abs() < 1e-9, "{input} of {requests}");
     }
 }
 
