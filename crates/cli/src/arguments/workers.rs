@@ -63,7 +63,7 @@ pub(crate) struct KubernetesTable {
     /// Memory of each worker, as Kubernetes writes it [default: 2Gi]
     pub(crate) memory: Option<String>,
     /// Secret whose keys are environment variables of the workers, such as `OPENAI_API_KEY`
-    pub(crate) secret: Option<String>,
+    pub(crate) env_from: Option<String>,
     /// Persistent volume claim that all pods write their runs to (`ReadWriteMany`)
     pub(crate) claim: Option<String>,
     /// Folder of this machine where that volume is mounted
@@ -104,7 +104,7 @@ pub(crate) struct SlurmTable {
 #[derive(Args, Debug)]
 pub(crate) struct MergeArguments {
     /// Folders of the workers' runs, folders that hold them, or the URL of `run --results`
-    #[arg(value_name = "FROM", required = true)]
+    #[arg(value_name = "DIR", required = true)]
     pub(crate) from: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) store: StoreArguments,

@@ -106,7 +106,7 @@ impl<'a> Kubernetes<'a> {
         words.extend(["--stripe".to_owned(), stripe, "--start-at".to_owned(), self.start.clone()]);
         let (cpus, memory) = (table.cpus.unwrap_or(2).to_string(), table.memory.as_deref());
         let resources = json!({ "cpu": cpus, "memory": memory.unwrap_or("2Gi") });
-        let secrets = table.secret.iter().map(|name| json!({ "secretRef": { "name": name } }));
+        let secrets = table.env_from.iter().map(|name| json!({ "secretRef": { "name": name } }));
         let runs = match &table.claim {
             Some(claim) => volume("runs", "persistentVolumeClaim", json!({ "claimName": claim })),
             None => volume("runs", "emptyDir", json!({})),

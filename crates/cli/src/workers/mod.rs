@@ -204,10 +204,12 @@ pub(crate) fn run(arguments: &RunArguments, scheduler: Scheduler) -> Result<Exit
         results: workers.results.clone().or_else(|| tables.kubernetes.results.clone()),
         apart_max: spec.limits.drain.saturating_add(Duration::from_mins(5)),
     };
+    let shown = scheduler.job(&task, &tables).text()?;
     if results.dry_run {
-        output::result(&scheduler.job(&task, &tables).text()?)?;
+        output::result(&shown)?;
         return Ok(ExitCode::SUCCESS);
     }
+    task.results.as_deref().map(Objects::open).transpose()?;
     announce_seed(results.quiet);
     let store = commands::store(&results.store)?;
     let session = signals::begin_session(usize::MAX, results.quiet)?;
