@@ -8,19 +8,23 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use support::{Engine, get, latest_run, output, text};
+use support::{Engine, get, output, text};
 
 /// The requests of ours that got a token in each step, by the scheduler's own log.
-fn logged(engine: &Engine, run: &str) -> Vec<BTreeSet<u64>> {
+fn logged(engine: &Engine) -> Vec<BTreeSet<u64>> {
     // The engine numbers its requests in the order in which they come.
-    let own = |id: Option<&str>| id?.strip_prefix(run)?.trim_start_matches('-').parse().ok();
+    let others = ["inferometer-probe", "inferometer-warm-up"];
+    let own = |id: Option<&str>| {
+        let id = id.filter(|id| !others.iter().any(|other| id.starts_with(other)))?;
+        id.rsplit('-').next()?.parse().ok()
+    };
     let truth = engine.truth();
     let names: BTreeMap<u64, u64> = truth
         .requests
         .iter()
         .filter_map(|it| Some((it.ordinal, own(it.request_id.as_deref())?)))
         .collect();
-    assert!(!names.is_empty(), "{run}: {:?}", truth.requests.first());
+    assert!(!names.is_empty(), "no request of the run is known");
     // Prompt tokens that are not computed, and output tokens that are due.
     let mut left: BTreeMap<u64, (i64, i64)> = BTreeMap::new();
     let mut steps = Vec::new();
@@ -87,7 +91,7 @@ fn compared(way: &[&str], concurrency: &str, requests: &str) -> (String, bool) {
     // At a tenth of its speed, so that a busy machine delays little against a step.
     let engine = Engine::start(&[&SERVE[..], &["--speed", "0.1"], way].concat());
     run(&engine, folder.path(), concurrency, requests);
-    let truth = logged(&engine, latest_run(folder.path()).id());
+    let truth = logged(&engine);
     let found = anatomy(folder.path());
     let members: Vec<BTreeSet<u64>> = serde_json::from_value(found["members"].clone()).unwrap();
     let share = share_found(&truth, &members);
