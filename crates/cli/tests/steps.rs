@@ -1,5 +1,7 @@
 //! Steps that are reconstructed over real sockets, compared with the log of the engine's scheduler.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
