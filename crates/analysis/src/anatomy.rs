@@ -301,7 +301,7 @@ impl BetweenTokens {
         }
         let end = steps.last()?.last;
         let (mut output, mut ruler) = (Output::default(), Ruler::new(0));
-        for record in observations.records.in_time_order().iter() {
+        for record in &observations.records.in_time_order() {
             let Some((first, last)) = members.get(&record.id) else { continue };
             output.read(&record, &mut ruler);
             let mut arrivals = output.arrivals.iter().map(|arrival| arrival.at);

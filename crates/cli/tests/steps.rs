@@ -1,25 +1,32 @@
 //! Steps that are reconstructed over real sockets, compared with the log of the engine's scheduler.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use support::{Engine, get, latest_run, output, text};
+use support::{Engine, get, output, text};
 
 /// The requests of ours that got a token in each step, by the scheduler's own log.
-fn logged(engine: &Engine, run: &str) -> Vec<BTreeSet<u64>> {
+fn logged(engine: &Engine) -> Vec<BTreeSet<u64>> {
     // The engine numbers its requests in the order in which they come.
-    let own = |id: Option<&str>| id?.strip_prefix(run)?.trim_start_matches('-').parse().ok();
+    let others = ["inferometer-probe", "inferometer-warm-up"];
+    let own = |id: Option<&str>| {
+        let id = id.filter(|id| !others.iter().any(|other| id.starts_with(other)))?;
+        id.rsplit('-').next()?.parse().ok()
+    };
     let truth = engine.truth();
     let names: BTreeMap<u64, u64> = truth
         .requests
         .iter()
         .filter_map(|it| Some((it.ordinal, own(it.request_id.as_deref())?)))
         .collect();
-    assert!(!names.is_empty(), "{run}: {:?}", truth.requests.first());
+    assert!(!names.is_empty(), "no request of the run is known");
     // Prompt tokens that are not computed, and output tokens that are due.
     let mut left: BTreeMap<u64, (i64, i64)> = BTreeMap::new();
     let mut steps = Vec::new();
@@ -74,44 +81,48 @@ fn run(engine: &Engine, folder: &Path, concurrency: &str, requests: &str) {
     let load = ["run", &engine.url(), "--concurrency", concurrency, "--requests", requests];
     let lengths = ["--input-tokens", "uniform:50..300", "--output-tokens", "uniform:20..60"];
     let ran = output(&[&load[..], &lengths, &["--quiet", "--seed", "4"]].concat(), folder);
-    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    // On a busy machine the run may be invalid, which its steps need not be.
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
 }
 
 const SERVE: [&str; 5] = ["--mode", "serve", "--profile", "h100-llama-3.1-8b", "--log-steps"];
+
+/// A row of the table in `docs/anatomy.md`, and whether enough steps were found.
+fn compared(way: &[&str], concurrency: &str, requests: &str) -> (String, bool) {
+    let folder = tempfile::tempdir().unwrap();
+    // At a tenth of its speed, so that a busy machine delays little against a step.
+    let engine = Engine::start(&[&SERVE[..], &["--speed", "0.1"], way].concat());
+    run(&engine, folder.path(), concurrency, requests);
+    let truth = logged(&engine);
+    let found = anatomy(folder.path());
+    let members: Vec<BTreeSet<u64>> = serde_json::from_value(found["members"].clone()).unwrap();
+    let share = share_found(&truth, &members);
+    let confidence = found["anatomy"]["confidence"].as_str().unwrap_or("refused");
+    let (steps, percent) = (truth.len(), 100.0 * share);
+    let way = way.join(" ");
+    (
+        format!("| `{way}` | {concurrency} | {steps} | {percent:.1} % | {confidence} |"),
+        0.98 <= share,
+    )
+}
 
 #[test]
 fn steps_over_sockets_are_those_of_the_engine() {
     let ways: [&[&str]; 3] =
         [&[], &["--jitter", "0.2"], &["--tokens-per-write", "8", "--jitter", "0.2"]];
-    let mut table = String::new();
-    let mut missed = Vec::new();
+    let loads = [("1", "3"), ("4", "12"), ("16", "40"), ("64", "128")];
+    let mut rows = Vec::new();
     for way in ways {
-        for (concurrency, requests) in [("1", "8"), ("4", "16"), ("16", "48"), ("64", "128")] {
-            let folder = tempfile::tempdir().unwrap();
-            // At a fifth of its speed, so that a busy machine delays little against a step.
-            let engine = Engine::start(&[&SERVE[..], &["--speed", "0.2"], way].concat());
-            run(&engine, folder.path(), concurrency, requests);
-            let truth = logged(&engine, latest_run(folder.path()).id());
-            let found = anatomy(folder.path());
-            let members: Vec<BTreeSet<u64>> =
-                serde_json::from_value(found["members"].clone()).unwrap();
-            let share = share_found(&truth, &members);
-            let summary = &found["anatomy"];
-            let row = format!(
-                "| {} | {concurrency} | {} | {:.1} % | {} |\n",
-                way.join(" "),
-                truth.len(),
-                100.0 * share,
-                summary["confidence"].as_str().unwrap_or("refused"),
-            );
-            if share < 0.98 && summary["confidence"] != "low" {
-                missed.push(row.clone());
-            }
-            table.push_str(&row);
-        }
+        std::thread::scope(|scope| {
+            let all =
+                loads.map(|(slots, requests)| scope.spawn(move || compared(way, slots, requests)));
+            rows.extend(all.map(|one| one.join().unwrap()));
+        });
     }
-    println!("{table}");
-    assert!(missed.is_empty(), "{missed:?}\n{table}");
+    let table = rows.iter().map(|row| row.0.as_str()).collect::<Vec<_>>().join("\n");
+    // The table of docs/anatomy.md.
+    fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("steps.md"), &table).unwrap();
+    assert!(rows.iter().all(|row| row.1), "{table}");
 }
 
 #[test]

@@ -440,10 +440,9 @@ impl<'run> Alignment<'run> {
         };
         let next = self.peek(count);
         let point = |place: usize| self.ahead.get(place).copied();
-        let before = gap(point(kept), point(kept + 1));
-        let after = gap(point(count - 1), next);
-        let is_apart = APART * usual_ns <= before && APART * usual_ns <= after;
-        if is_apart { kept + 1 } else { count }
+        let is_wide = |gap: f64| APART * usual_ns <= gap;
+        let apart = (kept + 1..count).find(|place| is_wide(gap(point(place - 1), point(*place))));
+        apart.filter(|_| is_wide(gap(point(count - 1), next))).unwrap_or(count)
     }
 
     /// First tokens that stand alone before the others of the step left in a step of their own, which

@@ -158,12 +158,11 @@ impl Flights {
         }
         // The end belongs to the last token, which is there in the same step.
         let last = flight.pending.iter_mut().rev().find(|pending| pending.choice == choice);
-        match last {
-            Some(pending) => pending.end = Some(end),
-            None => {
-                let (index, tokens, end) = (None, 0, Some(end));
-                flight.pending.push_back(Pending { choice, index, tokens, at, end });
-            }
+        if let Some(pending) = last {
+            pending.end = Some(end);
+        } else {
+            let (index, tokens, end) = (None, 0, Some(end));
+            flight.pending.push_back(Pending { choice, index, tokens, at, end });
         }
         Some(flight.slot)
     }

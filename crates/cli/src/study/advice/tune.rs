@@ -60,7 +60,7 @@ pub(crate) fn tune(arguments: &TuneArguments) -> Result<ExitCode> {
     let engine = subject.server.clone();
     let profile = compose(&engine)?;
     let settings = settings(&engine, &profile, modelled, arguments.vary.is_empty())?;
-    let settings = with_others(settings, &others, &replicas, &typed)?;
+    let settings = with_others(&settings, &others, &replicas, &typed)?;
     let mut ranked = Vec::new();
     let counts: BTreeSet<u32> = settings.iter().map(|setting| setting.replicas).collect();
     for count in counts {
@@ -215,7 +215,7 @@ fn named<'a>(values: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Strin
 
 /// Each setting with each number of replicas and each combination of the values that nothing models.
 fn with_others(
-    settings: Vec<Setting>,
+    settings: &[Setting],
     others: &Axis,
     replicas: &[u32],
     typed: &ExperimentArguments,
@@ -232,7 +232,7 @@ fn with_others(
     let mut found = Vec::new();
     for (count, place) in replicas.iter().zip(0..) {
         for (values, number) in combinations(others).into_iter().zip(0..) {
-            for setting in &settings {
+            for setting in settings {
                 let own = (setting.name != AS_SET).then(|| setting.name.clone());
                 let other = (0 < number).then(|| named(values.iter().map(|(k, v)| (k, v))));
                 let copies = (0 < place).then(|| format!("{REPLICAS}={count}"));
