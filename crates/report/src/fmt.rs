@@ -90,9 +90,9 @@ pub fn interval_in(interval: Interval, unit: Unit) -> String {
     format!("{} to {}", in_unit(interval.low, unit), in_unit(interval.high, unit))
 }
 
-/// The ends of an interval of a chart, without fractions of zeros.
+/// The ends of an interval of a chart.
 pub fn ends((low, high): (f64, f64)) -> String {
-    format!("{} to {}", compact(low), compact(high))
+    format!("{} to {}", number(low), number(high))
 }
 
 /// ` (95 %: 12.1 to 13.4)`, or nothing.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::chart::{Chart, Lines, Plot};
 use crate::escape::{terminal, terminal_ends};
-use crate::fmt::setting;
+use crate::fmt::{NOTHING, setting};
 use crate::lines::{broken, hanging, page_width};
 use crate::terminal::{Ink, Style};
 
@@ -195,7 +195,7 @@ pub fn table(table: &Table, style: Style) -> String {
     }
     let texts = cell_texts(table);
     let widths = widths(&table.columns, &texts);
-    for (index, part) in parts(&widths).iter().enumerate() {
+    for (index, part) in parts(&widths, &texts).iter().enumerate() {
         if 0 < index {
             page.push('\n');
         }
@@ -217,14 +217,19 @@ fn cell_texts(table: &Table) -> Vec<Vec<String>> {
     table.rows.iter().map(|row| row.iter().map(text).collect()).collect()
 }
 
-/// The columns that fit beside each other; the first column begins each part.
-fn parts(widths: &[usize]) -> Vec<Vec<usize>> {
+/// The columns that fit beside each other; the first column begins each part. Columns without any
+/// value are left out where not all fit.
+fn parts(widths: &[usize], texts: &[Vec<String>]) -> Vec<Vec<usize>> {
     if total_width(widths) <= page_width() {
         return vec![(0..widths.len()).collect()];
     }
     let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
     let mut used = 0;
+    let nothing = |row: &Vec<String>, column| row.get(column).is_none_or(|it| it == NOTHING);
     for (column, width) in widths.iter().enumerate() {
+        if 0 < column && texts.iter().all(|row| nothing(row, column)) {
+            continue;
+        }
         if 1 < column && page_width() < used + width + 2 {
             parts.push(vec![0]);
             used = widths[0] + 2;
