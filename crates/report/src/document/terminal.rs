@@ -227,7 +227,7 @@ fn parts(widths: &[usize], texts: &[Vec<String>]) -> Vec<Vec<usize>> {
     let mut used = 0;
     let nothing = |row: &Vec<String>, column| row.get(column).is_none_or(|it| it == NOTHING);
     for (column, width) in widths.iter().enumerate() {
-        if 0 < column && texts.iter().all(|row| nothing(row, column)) {
+        if 0 < column && !texts.is_empty() && texts.iter().all(|row| nothing(row, column)) {
             continue;
         }
         if 1 < column && page_width() < used + width + 2 {
@@ -397,8 +397,10 @@ mod tests {
 
     #[test]
     fn a_table_that_is_too_wide_is_written_in_parts() {
-        assert_eq!(parts(&[5, 30, 30, 30, 10]), [vec![0, 1, 2], vec![0, 3, 4]]);
-        assert_eq!(parts(&[5, 120]), [[0, 1]]);
+        assert_eq!(parts(&[5, 30, 30, 30, 10], &[]), [vec![0, 1, 2], vec![0, 3, 4]]);
+        assert_eq!(parts(&[5, 120], &[]), [[0, 1]]);
+        let row = ["1", "2", NOTHING, NOTHING, "5"].map(str::to_owned).to_vec();
+        assert_eq!(parts(&[5, 30, 30, 30, 10], &[row]), [[0, 1, 4]], "without values");
     }
 
     #[test]

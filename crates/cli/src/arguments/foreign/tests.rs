@@ -153,7 +153,7 @@ const PASTED: &[(&str, &str, &[&str])] = &[
         "k6 run -s 10s:20 -s 1m:20 -s 5s:0 -p --no-setup --no-teardown -w --discard-response-bodies \
          --http-debug=full s.js",
         "run URL --concurrency 20 --ramp-up 10s --duration 70s",
-        &["leave in the end", "-w is left out", "--http-debug is left out"],
+        &["leave in the end", "-w is left out", "--http-debug is left out", "`s.js`"],
     ),
     (
         "k6 run --stage 10s:5,20s:10,5s:0 --rps 7 --insecure-skip-tls-verify s.js",
