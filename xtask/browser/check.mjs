@@ -24,6 +24,7 @@ async function open(browser, file, options = {}) {
     colorScheme: options.scheme ?? "light",
     reducedMotion: "reduce",
     javaScriptEnabled: options.script ?? true,
+    ...options.viewer,
   });
   const page = await context.newPage();
   page.setDefaultTimeout(10_000);

@@ -10,6 +10,10 @@ const WIDTHS = [360, 768, 1440];
 const PICTURE_HEIGHT = 2400;
 const SCHEMES = ["light", "dark"];
 
+// A reader without a network, in a place with commas in numbers and another time, at 200 % zoom: the window has
+// half as many pixels of the page, each twice as wide.
+export const VIEWER = { locale: "de-DE", timezoneId: "Asia/Tokyo", deviceScaleFactor: 2 };
+
 export const checks = {
   "the file is small": ({ size }) => {
     assert.ok(size < BYTES_MAX, `${size} bytes`);
@@ -84,6 +88,23 @@ export const checks = {
         await page.screenshot({ path: picture(`${width}-${scheme}`) });
       }
     }
+  },
+
+  "the reader's network, locale, clock and zoom change nothing": async ({ look }) => {
+    const text = ({ page }) => page.evaluate(() => document.querySelector("main").innerText);
+    const usual = await look({ width: 720 });
+    const { page, complaints } = await look({ width: 720, viewer: { ...VIEWER, offline: true } });
+    assert.equal(await text({ page }), await text(usual));
+    assert.ok(await page.evaluate(() => (1.5).toLocaleString() === "1,5"), "the locale has no commas");
+    const found = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(found <= 720, `${found} px at 200 %: ${await page.evaluate(tooWide)}`);
+    // What the script writes, too.
+    for (const opened of [{ page }, usual]) {
+      const zoom = opened.page.getByRole("button", { name: "Zoom in", exact: true }).first();
+      if (await zoom.count() && (await zoom.isVisible())) await zoom.click();
+    }
+    assert.equal(await text({ page }), await text(usual));
+    assert.deepEqual(complaints, []);
   },
 
   "the theme follows the system, then the button": async ({ look }) => {
@@ -177,7 +198,7 @@ export const checks = {
       const chart = element.querySelector("svg:not(.narrow)");
       const kinds = ".ticks-x text, .ticks-y text, .series polyline, .series circle";
       return [...chart.querySelectorAll(kinds)].map((it) =>
-        `${it.textContent} ${it.getAttribute("points")} ${it.getAttribute("transform")}`.replace(/translate\(0 0\)/, null));
+        `${it.textContent} ${it.getAttribute("points")} ${it.getAttribute("transform") ?? "translate(0 0)"}`);
     });
     let seen = 0;
     for (const figure of (await figures.all()).slice(0, 6)) {
@@ -186,8 +207,13 @@ export const checks = {
       const before = await drawn(figure);
       const press = (name) => figure.getByRole("button", { name, exact: true }).click();
       const differs = async (what) => assert.notDeepEqual(await drawn(figure), before, what);
-      const rounded = (list) => list.map((it) => it.replace(/-?\d+(\.\d+)?(e-?\d+)?/g, (n) => String(Math.round(Number(n)))));
-      const isBack = async (what) => assert.deepEqual(rounded(await drawn(figure)), rounded(before), what);
+      // Within a pixel: coordinates went through the scale and back.
+      const numbers = (list) => list.join(" ").match(/-?\d+(\.\d+)?(e-?\d+)?/g).map(Number);
+      const isBack = async (what) => {
+        const [now, then] = [numbers(await drawn(figure)), numbers(before)];
+        assert.equal(now.length, then.length, what);
+        assert.ok(now.every((one, place) => Math.abs(one - then[place]) < 1), what);
+      };
       await press("Log scale");
       await differs("the scale is the same");
       await press("Log scale");
@@ -313,7 +339,9 @@ function foreignElements() {
   for (const element of document.querySelectorAll("*")) {
     for (const { name, value } of element.attributes) {
       const isLink = ["href", "src", "xlink:href", "action"].includes(name);
-      const isOurs = value.startsWith("#") || value === "data:,";
+      // Files that the page carries, or that are written beside it.
+      const isFile = element.hasAttribute("download") || /^\.\/[\w.-]+$/.test(value);
+      const isOurs = value.startsWith("#") || value === "data:," || (isFile && /^(data:(text\/csv|application\/json);base64,|\.\/)/.test(value));
       if (name.startsWith("on") || (isLink && !isOurs)) found.push(`${name}=${value.slice(0, 80)}`);
     }
   }

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
-import { AXE, tooWide } from "./checks.mjs";
+import { AXE, VIEWER, tooWide } from "./checks.mjs";
 
 const [program] = process.argv.slice(2);
 const WIDTHS = [360, 768, 1440];
@@ -39,6 +39,7 @@ async function makeRuns() {
   const simulate = ["simulate", "--quiet", "--requests", "200"];
   for (const concurrency of [1, 4, 16, 64]) inferometer(...simulate, "--concurrency", concurrency);
   inferometer("sweep", "--quiet", "--virtual", "--requests", "100", "--concurrencies", "1,2,4,8,16,32,64");
+  inferometer("matrix", "r3", "--virtual", "--quiet", "--only", "preset=H100X1,model=Llama-8B");
   const engine = await start("engine", "--mode", "paced", "--port", "0", "--until-stdin-closes", "--model", HOSTILE);
   const server = engine.line.trim().split(" ").at(-1);
   inferometer("run", server, "--quiet", "--requests", "60", "--concurrency", "4", "--output-tokens", "16");
@@ -51,6 +52,7 @@ async function open(browser, address, options = {}) {
     colorScheme: options.scheme ?? "light",
     reducedMotion: "reduce",
     javaScriptEnabled: options.script ?? true,
+    ...options.viewer,
   });
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
@@ -72,20 +74,48 @@ async function open(browser, address, options = {}) {
   return { page, complaints, close: () => context.close() };
 }
 
+// A run that goes on until it is stopped.
+function goOn(server) {
+  const words = ["run", server, "--quiet", "--requests", "100000", "--concurrency", "4", "--output-tokens", "16"];
+  const child = spawn(program, words, { cwd: folder, stdio: "ignore" });
+  children.push(child);
+  return child;
+}
+
+// All pages, with that of a run that goes on and that of a job of the form.
+async function allPages({ pages, look, home, server }) {
+  const child = goOn(server);
+  const { page } = await look(home);
+  await page.locator("tr", { hasText: "running" }).locator("th a").click();
+  await page.waitForSelector(".live .card");
+  const live = page.url();
+  await page.goto(`${home}start`);
+  await page.getByLabel("What").selectOption("simulate");
+  await page.getByLabel("More arguments").fill("--requests 50 --seed 7");
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.waitForURL(/\/job/);
+  return { pages: { ...pages, live, job: page.url() }, stop: () => child.kill("SIGINT") };
+}
+
+async function isDrawn(page, name) {
+  if (["overlay", "sweep", "request"].includes(name)) await page.waitForSelector(".explorer svg");
+  if (name === "live") await page.waitForSelector(".live .card");
+}
+
 const rows = (page) => page.locator("#results tbody tr");
 const names = (page) => page.locator("#results tbody th a").allTextContents();
 
 const checks = {
   "the list filters while one types, and the address keeps it": async ({ look, home }) => {
     const { page, complaints } = await look(home);
-    assert.equal(await rows(page).count(), 6);
+    assert.equal(await rows(page).count(), 7);
     await page.fill("input[type=search]", "sweep");
     await page.waitForFunction(() => document.querySelectorAll("#results tbody tr").length === 1);
     assert.match(page.url(), /q=sweep/);
     await page.reload();
     assert.equal(await rows(page).count(), 1, "the filter was forgotten");
     await page.fill("input[type=search]", "");
-    await page.waitForFunction(() => document.querySelectorAll("#results tbody tr").length === 6);
+    await page.waitForFunction(() => document.querySelectorAll("#results tbody tr").length === 7);
     await page.selectOption("select[name=kind]", "run");
     await page.waitForFunction(() => document.querySelectorAll("#results tbody tr").length === 5);
     assert.deepEqual(complaints, []);
@@ -204,10 +234,10 @@ const checks = {
     assert.deepEqual(complaints, []);
   },
 
-  "a run that goes on moves, and then is a report": async ({ look, home, server, picture }) => {
-    const words = ["run", server, "--quiet", "--requests", "100000", "--concurrency", "4", "--output-tokens", "16"];
-    const child = spawn(program, words, { cwd: folder, stdio: "ignore" });
-    children.push(child);
+  "a run that goes on moves, and then is a report": async ({ look, home, picture }) => {
+    // A server with a queue and a cache, which the page shows.
+    const engine = await start("engine", "--port", "0", "--until-stdin-closes");
+    const child = goOn(engine.line.trim().split(" ").at(-1));
     const { page, complaints } = await look(home);
     const link = page.locator("tr", { hasText: "running" }).locator("th a");
     await link.click();
@@ -216,6 +246,8 @@ const checks = {
     const first = await ok();
     await page.waitForFunction((text) => document.querySelector(".live .value").textContent !== text, first);
     await page.waitForTimeout(3_000); // so that the picture has a curve
+    const cards = await page.locator(".live dt").allTextContents();
+    for (const card of ["Server queue", "KV use", "Client send lag"]) assert.ok(cards.includes(card), `${card} in ${cards}`);
     if (picture) await page.screenshot({ path: picture("live") });
     child.kill("SIGINT");
     await page.getByRole("link", { name: "Open the results" }).click();
@@ -244,11 +276,12 @@ const checks = {
     assert.deepEqual(complaints, []);
   },
 
-  "pages fit every width, in both themes": async ({ pages, look, picture }) => {
+  "pages fit every width, in both themes": async ({ picture, ...context }) => {
+    const { pages, stop } = await allPages(context);
     for (const [name, address] of Object.entries(pages)) {
       for (const scheme of ["light", "dark"]) {
-        const { page } = await look(address, { scheme });
-        if (/overlay|request\?/.test(address)) await page.waitForSelector(".explorer svg");
+        const { page } = await context.look(address, { scheme });
+        await isDrawn(page, name);
         const ground = await page.evaluate(() =>
           getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number));
         assert.equal(ground.every((part) => part < 100), scheme === "dark", `${name} in ${scheme}`);
@@ -260,13 +293,30 @@ const checks = {
         }
       }
     }
+    stop();
   },
 
-  "axe finds nothing serious": async ({ pages, look }) => {
+  "locale, clock and zoom of the reader change nothing": async ({ pages, look }) => {
+    for (const [name, address] of Object.entries(pages)) {
+      const texts = [];
+      for (const viewer of [{}, VIEWER]) {
+        const { page, complaints } = await look(address, { width: 720, viewer });
+        await isDrawn(page, name);
+        const found = await page.evaluate(() => document.documentElement.scrollWidth);
+        assert.ok(found <= 720, `${name}: ${found} px: ${await page.evaluate(tooWide)}`);
+        texts.push(await page.evaluate(() => document.querySelector("main").innerText));
+        assert.deepEqual(complaints, []);
+      }
+      assert.equal(texts[1], texts[0], name);
+    }
+  },
+
+  "axe finds nothing serious": async (context) => {
+    const { pages, stop } = await allPages(context);
     for (const [name, address] of Object.entries(pages)) {
       for (const [scheme, width] of [["light", 1440], ["dark", 360]]) {
-        const { page } = await look(address, { scheme, width });
-        if (/overlay|request\?/.test(address)) await page.waitForSelector(".explorer svg");
+        const { page } = await context.look(address, { scheme, width });
+        await isDrawn(page, name);
         await page.evaluate(AXE);
         const { violations } = await page.evaluate(() => window.axe.run({ resultTypes: ["violations"] }));
         const bad = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
@@ -275,6 +325,7 @@ const checks = {
         assert.deepEqual(words, [], `${name}, ${scheme}, ${width} px`);
       }
     }
+    stop();
   },
 };
 
@@ -288,13 +339,14 @@ async function checkAll(browser) {
       if (!list.is_partial) return list.entries.map((entry) => entry.id);
     }
   };
-  const [runs, [sweep]] = [await wait("kind=run&sort=id"), await wait("kind=sweep")];
+  const [runs, [sweep], [matrix]] = [await wait("kind=run&sort=id"), await wait("kind=sweep"), await wait("kind=matrix")];
   const picks = runs.slice(0, 4).map((id) => `pick=${id}`).join("&");
   const pages = {
     list: home,
     overlay: `${home}overlay?${picks}`,
     sweep: `${home}overlay?pick=${sweep}&y=ttft.p99`,
     report: `${home}view?id=${runs[2]}`,
+    matrix: `${home}view?id=${matrix}`,
     requests: `${home}requests?id=${runs[2]}`,
     request: `${home}request?id=${runs[2]}&request=3`,
     start: `${home}start`,

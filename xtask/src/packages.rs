@@ -56,15 +56,21 @@ struct Packages {
     root: PathBuf,
     target_folder: PathBuf,
     version: String,
+    /// A server to measure; `None` measures the embedded engine.
+    server: Option<String>,
     /// What could not be made here, and why.
     skipped: Vec<String>,
 }
 
 /// Builds and tries everything; the lines that it returns say what was made and what was skipped.
 pub(crate) fn packages(words: &[&str], target_folder: &Path) -> Result<String, String> {
-    let (profile, targets) = match words {
-        ["--profile", profile, targets @ ..] => (*profile, targets),
-        targets => ("dist", targets),
+    let (profile, words) = match words {
+        ["--profile", profile, words @ ..] => (*profile, words),
+        words => ("dist", words),
+    };
+    let (server, targets) = match words {
+        ["--server", url, targets @ ..] => (Some((*url).to_owned()), targets),
+        targets => (None, targets),
     };
     let host = host()?;
     let own = [host.clone(), host.replace("-gnu", "-musl")];
@@ -86,6 +92,7 @@ pub(crate) fn packages(words: &[&str], target_folder: &Path) -> Result<String, S
         folder,
         root,
         target_folder: target_folder.to_path_buf(),
+        server,
         skipped: Vec::new(),
     };
     let parts = format!("inferometer-{}-{host}.cdx.json", packages.version);
@@ -224,7 +231,8 @@ impl Packages {
         try_program(&program, self.is_dist())?;
         let tests = self.root.join("python/tests/test_package.py");
         show(Command::new(environment.join("bin/python")).arg(tests).current_dir(&environment))?;
-        show(Command::new(self.root.join("xtask/packages/newcomer.sh")).arg(&wheel))
+        let mut newcomer = Command::new(self.root.join("xtask/packages/newcomer.sh"));
+        show(newcomer.arg(&wheel).args(&self.server))
     }
 
     fn wheels(&self) -> Result<Vec<PathBuf>, String> {

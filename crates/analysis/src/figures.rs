@@ -42,6 +42,18 @@ pub struct DistributionFigure {
     pub n: u64,
     /// Shares and the values in milliseconds at or below which they lie, both rising.
     pub points: Vec<(f64, f64)>,
+    /// How many values lie in each of even steps from the smallest value to the largest, on a
+    /// logarithmic axis unless some value is zero. A value that equals an edge is in the step below.
+    #[serde(default)]
+    pub counts: Vec<u64>,
+}
+
+impl DistributionFigure {
+    /// The edges of the steps that are counted, rising; one more than steps.
+    pub fn edges_ms(&self) -> Vec<f64> {
+        let ends = self.points.first().zip(self.points.last());
+        ends.map_or_else(Vec::new, |(low, high)| bin_edges(low.1, high.1, self.counts.len()))
+    }
 }
 
 impl RunFigures {
@@ -77,7 +89,8 @@ fn distributions(measured: &Measured) -> Vec<DistributionFigure> {
         let own = steady.and_then(|figures| figures.latencies.get(metric)).filter(|it| 0 < it.n);
         let n = own.or(series.found.as_ref().ok())?.n;
         let metric = metric.name.to_owned();
-        Some(DistributionFigure { metric, n, points: series.curve.clone() })
+        let Curve { points, counts } = series.curve.clone();
+        Some(DistributionFigure { metric, n, points, counts })
     };
     drawn.into_iter().flatten().filter_map(figure).collect()
 }
@@ -180,6 +193,36 @@ impl CourseTally {
         let ttft_ms = if has_any { ttfts.iter().map(mean).collect() } else { Vec::new() };
         CourseFigure { in_flight, ttft_ms, ..figure }
     }
+}
+
+/// What is drawn of the values of a metric: quantiles, and how many values lie in each step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Curve {
+    pub(crate) points: Vec<(f64, f64)>,
+    pub(crate) counts: Vec<u64>,
+}
+
+impl Curve {
+    /// Steps of a histogram.
+    const STEPS: usize = 40;
+
+    pub(crate) fn new(sample: &Sample) -> Self {
+        let edges = bin_edges(sample.min(), sample.max(), Self::STEPS);
+        let through = edges[1..].iter().map(|edge| sample.count_through(*edge));
+        let counts =
+            through.scan(0, |before, through| Some(through - std::mem::replace(before, through)));
+        Self { points: curve(sample), counts: counts.collect() }
+    }
+}
+
+/// Even steps on a logarithmic axis, or on a linear one where that has no place for the lowest value.
+fn bin_edges(low: f64, high: f64, steps: usize) -> Vec<f64> {
+    let edge = |step: usize| match step as f64 / steps as f64 {
+        _ if step == steps => high,
+        share if 0.0 < low => low * libm::pow(high / low, share),
+        share => low + (high - low) * share,
+    };
+    (0..=steps).map(edge).collect()
 }
 
 /// Up to here a curve has every value.

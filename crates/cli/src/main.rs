@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command, ResultArguments};
+use arguments::{Arguments, Command};
 use inferometer_model::{Redactor, Secret};
 // The measuring library under the names that commands use.
 use inferometer_runner::{
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Err(error) => return output::refuse_arguments(&error, &typed),
     };
     let command = arguments.command.unwrap_or_default();
-    terminal::show_progress(command.results().and_then(ResultArguments::progress));
+    terminal::show_progress(&command);
     let code = match run(command) {
         Ok(code) => code,
         Err(failure) => output::report(&failure),

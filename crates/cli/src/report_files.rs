@@ -13,7 +13,7 @@ use inferometer_interchange::meaning;
 use inferometer_interchange::vllm::{Writing, line};
 use inferometer_model::study::SetManifest;
 use inferometer_report::chart::Theme;
-use inferometer_report::chart::card::card;
+use inferometer_report::chart::card::{card, card_page};
 use inferometer_report::chart::picture::to_png;
 use inferometer_report::document::markdown::link;
 use inferometer_report::document::{Document, Download, html, markdown};
@@ -205,10 +205,11 @@ impl PageData {
     }
 }
 
-/// The card as PNG, and as SVG beside it.
+/// The card as PNG, and as SVG and HTML beside it.
 fn write_card(path: &Path, document: &Document, data: &PageData, write: WriteBytes) -> Result<()> {
     let svg = card(document, &data.mark(), Theme::Light);
     write_file(&path.with_extension("svg"), &svg)?;
+    write_file(&path.with_extension("html"), &card_page(document, &data.mark()))?;
     write_with(path, &picture(&svg, 1.0, CARD)?, write)
 }
 

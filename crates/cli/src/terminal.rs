@@ -7,25 +7,28 @@
 mod live;
 
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 
 use inferometer_report::escape;
 use inferometer_runner::{Event, Observer, ProgressTick};
 
-use crate::arguments::ProgressStyle;
+use crate::arguments::{Command, ProgressStyle, ResultArguments};
 use crate::output;
 use live::LiveView;
 
 /// How progress is shown from now on; `None` leaves it to the terminal.
-pub(crate) fn show_progress(style: Option<ProgressStyle>) {
-    if let Some(style) = style {
+pub(crate) fn show_progress(command: &Command) {
+    if let Some(style) = command.results().and_then(ResultArguments::progress) {
         let _ = STYLE.set(style);
     }
+    let is_study = matches!(command, Command::Suite(_) | Command::Sweep(_) | Command::Matrix(_));
+    IS_STUDY.store(is_study, Ordering::Relaxed);
 }
 
 static STYLE: OnceLock<ProgressStyle> = OnceLock::new();
+static IS_STUDY: AtomicBool = AtomicBool::new(false);
 
 /// The observer of every command: events are written to standard error, in their order.
 pub(crate) fn observer() -> Observer {
@@ -81,6 +84,7 @@ impl Printer {
 )]
 fn print_all(jobs: &Receiver<Job>, waiting: &AtomicUsize) {
     let mut progress = Shown::default();
+    progress.view.is_study = IS_STUDY.load(Ordering::Relaxed);
     for job in jobs {
         let event = match job {
             Job::Print(event) => event,

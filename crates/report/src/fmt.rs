@@ -102,9 +102,9 @@ fn below_last_digit(shown: &str) -> String {
     format!("±<{}", decimals(libm::pow(0.1, digits as f64), digits))
 }
 
-/// The ends of an interval of a chart, without fractions of zeros.
+/// The ends of an interval of a chart.
 pub fn ends((low, high): (f64, f64)) -> String {
-    between(" to ", compact(low), &compact(high))
+    between(" to ", number(low), &number(high))
 }
 
 /// ` (95 %: 12.1 to 13.4)`, or nothing.

@@ -38,6 +38,8 @@ pub struct LiveFigures {
     pub gpu_power_w: Option<f64>,
     /// CPU time of the client, in hardware threads.
     pub client_cpus: Option<f64>,
+    /// From when a request was let go to its first byte: what the client itself adds.
+    pub send_lag_ms: Option<Spread>,
 }
 
 /// The middle and the tail of recent values, within a hundredth.
@@ -72,6 +74,7 @@ struct Second {
     output_tokens: u64,
     ttft: Histogram,
     itl: Histogram,
+    send_lag: Histogram,
 }
 
 impl LiveTally {
@@ -110,6 +113,7 @@ impl LiveTally {
             sum.output_tokens = sum.output_tokens.saturating_add(second.output_tokens);
             sum.ttft.merge(&second.ttft);
             sum.itl.merge(&second.itl);
+            sum.send_lag.merge(&second.send_lag);
         }
         let over_s = (elapsed.as_secs_f64() - oldest as f64).max(1.0);
         LiveFigures {
@@ -117,6 +121,7 @@ impl LiveTally {
             output_tokens_per_s: sum.output_tokens as f64 / over_s,
             ttft_ms: Spread::from_histogram(&sum.ttft),
             itl_ms: Spread::from_histogram(&sum.itl),
+            send_lag_ms: Spread::from_histogram(&sum.send_lag),
             ..tally.figures.clone()
         }
     }
@@ -131,6 +136,9 @@ impl Tally {
         }
         let second = self.second(record.ending.at.as_nanos() / 1_000_000_000);
         second.requests += 1;
+        if let Some(sent) = record.sent {
+            second.send_lag.add(sent.as_nanos().saturating_sub(record.admitted.as_nanos()));
+        }
         let (mut before, mut tokens) = (None, 0);
         for event in record.events.iter().filter(|event| event.is_output()) {
             tokens += u64::from(event.tokens.unwrap_or(1));
@@ -295,6 +303,8 @@ mod tests {
         assert_eq!((figures.requests_per_s, figures.output_tokens_per_s), (10.0, 20.0));
         let near = |spread: Option<Spread>, ms: f64| (spread.unwrap().p99 / ms - 1.0).abs() < 0.01;
         assert!(near(figures.ttft_ms, 20.0) && near(figures.itl_ms, 10.0), "{figures:?}");
+        let lag = figures.send_lag_ms.expect("all were sent");
+        assert!(lag.p99.abs() < 1e-6, "they left when they were let go: {figures:?}");
         let later = live.figures(Duration::from_mins(1));
         assert!(later.requests_per_s.abs() < f64::EPSILON, "all are long ago: {later:?}");
     }

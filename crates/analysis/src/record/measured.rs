@@ -11,7 +11,7 @@ use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 
 use crate::audit::{Audit, AuditTally};
 use crate::definitions::vllm;
-use crate::figures::{CourseFigure, CourseTally, GapsFigure, Steps};
+use crate::figures::{CourseFigure, CourseTally, Curve, GapsFigure, Steps};
 use crate::judge::{RequestSlo, RequestSlos, due_requests};
 use crate::littles_law::LittlesLaw;
 use crate::machines::MachineFigures;
@@ -251,7 +251,7 @@ impl<'run> Pass<'run> {
                 _ if *metric == metric::ITL && gaps.itl_unknown => ITL_UNKNOWN,
                 Visible::OnRequests | Visible::OnAnswers | Visible::InStreams => *absent,
             };
-            let absent = Series { found: Err(missing), curve: Vec::new() };
+            let absent = Series { found: Err(missing), curve: Curve::default() };
             let mut series = series.filter(|_| !is_hidden).unwrap_or(absent);
             if let Ok(distribution) = &mut series.found
                 && *metric == metric::TPOT

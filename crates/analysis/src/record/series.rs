@@ -4,7 +4,7 @@
 use inferometer_model::Outcome;
 use inferometer_model::records::TimeOrder;
 
-use crate::figures::{GapSteps, GapsFigure, Steps, curve};
+use crate::figures::{Curve, GapSteps, GapsFigure, Steps};
 use crate::metric::{self, Distribution, Intervals, Missing};
 use crate::record::{Output, Ruler};
 use crate::statistics::series::{Cluster, Judged, mean_interval, quantile_interval, tempered};
@@ -28,8 +28,7 @@ pub(crate) struct Clustered {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series {
     pub(crate) found: Result<Distribution, Missing>,
-    /// Shares and values.
-    pub(crate) curve: Vec<(f64, f64)>,
+    pub(crate) curve: Curve,
 }
 
 impl Clustered {
@@ -75,7 +74,7 @@ impl Clustered {
     /// The distribution with its curve: the values are sorted once for both. `None` without values.
     pub(crate) fn series(&self, batches: Option<usize>) -> Option<Series> {
         let sample = self.sample()?;
-        Some(Series { found: Ok(self.judged(&sample, batches)), curve: curve(&sample) })
+        Some(Series { found: Ok(self.judged(&sample, batches)), curve: Curve::new(&sample) })
     }
 
     /// The values in the order in which they came, and the measurements that each stands for; no

@@ -69,6 +69,16 @@ impl Sample {
         }
     }
 
+    /// How many measurements are this value or less.
+    pub(crate) fn count_through(&self, value: f64) -> u64 {
+        let values = self.values.partition_point(|it| *it <= value);
+        match (&self.counts_through, values.checked_sub(1)) {
+            (_, None) => 0,
+            (Some(counts), Some(last)) => counts[last],
+            (None, Some(_)) => values as u64,
+        }
+    }
+
     pub fn min(&self) -> f64 {
         self.values[0]
     }

@@ -1,14 +1,20 @@
 //! Commands of other tools, translated: the table `foreign.toml`, and what a table cannot say.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::time::Duration;
 
+use clap::Parser;
+use clap::error::ErrorKind;
 use inferometer_model::endpoint::Api;
 use inferometer_model::spec::{Grammar, number};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::Arguments;
+use crate::bench;
 use crate::failure::Failure;
 use crate::output::shell_word;
 
@@ -29,6 +35,9 @@ pub(crate) struct Tool {
     others: BTreeMap<String, String>,
     /// Our command that has the same flags.
     same: Option<String>,
+    /// Its flags that take all words up to the next flag.
+    #[serde(default)]
+    lists: Vec<String>,
     #[serde(default)]
     defaults: Vec<DefaultFlag>,
     #[serde(default)]
@@ -75,11 +84,13 @@ pub(crate) fn translate(typed: &[String]) -> Option<Failure> {
     let translation = match &tool.same {
         Some(same) => {
             let ours = if command.contains("sweep") { "bench sweep serve" } else { same };
-            let words = words.iter().cloned().map(Word::Plain).collect();
+            let groups = words.chunk_by(|_, word| !is_flag(word)).map(|it| Word::Same(it.to_vec()));
+            let words = groups.collect();
             Translation { command: ours.to_owned(), words, ..Translation::default() }
         }
         None => tool.translation(words),
     };
+    let translation = translation.accepted();
     let notes = translation.notes.iter().map(|note| format!("  {note}")).collect();
     Some(Failure::usage(message).shown(notes).hint(format!("write: {translation}")))
 }
@@ -98,9 +109,7 @@ pub(crate) fn flag_hint(flag: &str, has: impl Fn(&str) -> bool) -> Option<String
             }
             (None, Some("")) => has("--requests").then(|| "not needed here".to_owned()),
             (None, Some("{url}")) => has("--url").then(|| "the URL, behind the command".to_owned()),
-            (None, own) => own
-                .filter(|own| has(own))
-                .map(|_| template.replace("{time}", "TIME").replace("{}", "VALUE")),
+            (None, own) => own.filter(|own| has(own)).map(|_| with_value_names(template)),
         };
         let Some(meaning) = meaning else { continue };
         match found.iter_mut().find(|(known, _)| *known == meaning) {
@@ -128,7 +137,7 @@ pub(crate) fn document() -> String {
                 Some(instead) => format!("– {}", instead.trim().replace('|', "\\|")),
                 None if template.is_empty() => "not needed".to_owned(),
                 None if template == "{url}" => "the URL behind the command".to_owned(),
-                None => format!("`{}`", template.replace("{time}", "TIME").replace("{}", "VALUE")),
+                None => format!("`{}`", with_value_names(template)),
             };
             let _ = writeln!(page, "| {} | {here} |", names.collect::<Vec<_>>().join(", "));
         }
@@ -136,11 +145,24 @@ pub(crate) fn document() -> String {
     page
 }
 
-/// A word of a translated command: a flag of ours with its value, or anything else.
+fn with_value_names(template: &str) -> String {
+    template.replace("{time}", "TIME").replace("{ms}", "TIME").replace("{}", "VALUE")
+}
+
+/// A part of a translated command: a flag of ours with its value, or words that are the same in both.
 #[derive(Clone, Debug, PartialEq)]
 enum Word {
     Flag(String, Option<String>),
-    Plain(String),
+    Same(Vec<String>),
+}
+
+impl Word {
+    fn typed(&self) -> Vec<&str> {
+        match self {
+            Self::Flag(flag, value) => [flag].into_iter().chain(value).map(|it| &**it).collect(),
+            Self::Same(words) => words.iter().map(String::as_str).collect(),
+        }
+    }
 }
 
 /// The command of ours, and what it leaves out.
@@ -154,22 +176,43 @@ struct Translation {
 
 impl std::fmt::Display for Translation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let quote = |word: &str| shell_word(word).unwrap_or_else(|| word.to_owned());
         write!(f, "inferometer {}", self.command)?;
-        if let Some(url) = &self.url {
-            write!(f, " {}", quote(url))?;
-        }
-        self.words.iter().try_for_each(|word| match word {
-            Word::Flag(flag, None) => write!(f, " {flag}"),
-            Word::Flag(flag, Some(value)) => write!(f, " {flag} {}", quote(value)),
-            Word::Plain(word) => write!(f, " {}", quote(word)),
+        let words = self.url.as_deref().into_iter();
+        let mut words = words.chain(self.words.iter().flat_map(Word::typed));
+        words.try_for_each(|word| {
+            write!(f, " {}", shell_word(word).unwrap_or_else(|| word.to_owned()))
         })
     }
 }
 
 impl Translation {
+    /// Several values of one flag are noted once.
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
     fn has(&self, name: &str) -> bool {
         self.words.iter().any(|word| matches!(word, Word::Flag(flag, _) if flag == name))
+    }
+
+    /// Leaves out what our own parser refuses, and says so: what is printed can be typed.
+    fn accepted(mut self) -> Self {
+        for word in std::mem::take(&mut self.words) {
+            self.words.push(word);
+            let typed = ["inferometer"].into_iter().chain(self.command.split(' '));
+            let typed = typed.chain(self.words.iter().flat_map(Word::typed)).map(OsString::from);
+            let Err(error) = Arguments::try_parse_from(bench::with_dashes(typed)) else { continue };
+            if error.kind() != ErrorKind::MissingRequiredArgument
+                && let Some(word) = self.words.pop()
+            {
+                let why = error.to_string();
+                let why = why.lines().next().unwrap_or_default().trim_start_matches("error: ");
+                self.notes.push(format!("{} is left out: {why}", word.typed().join(" ")));
+            }
+        }
+        self
     }
 
     /// Adds what a template makes of a value; `None` where it needs one and there is none.
@@ -177,6 +220,11 @@ impl Translation {
         let Some((flag, form)) = template.split_once(' ') else {
             match template {
                 "" => {}
+                "{url}" if self.url.is_some() => {
+                    self.notes.push(
+                        "one server is measured; several are: sweep --target NAME=URL".to_owned(),
+                    );
+                }
                 "{url}" => self.url = Some(with_scheme(value?)),
                 switch => self.words.push(Word::Flag(switch.to_owned(), None)),
             }
@@ -186,6 +234,8 @@ impl Translation {
             "{time}" if value.and_then(number).is_some_and(|_| ends_in_digit(value)) => {
                 format!("{}s", value?)
             }
+            "{ms}" => format!("{}ms", value?),
+            "{}" if flag == "--metrics-url" => with_scheme(value?),
             "{}" | "{time}" => value?.to_owned(),
             fixed => fixed.to_owned(),
         };
@@ -203,12 +253,41 @@ impl Translation {
         }
     }
 
+    fn value(&mut self, name: &str) -> Option<&mut String> {
+        self.words.iter_mut().find_map(|word| match word {
+            Word::Flag(flag, value) if flag == name => value.as_mut(),
+            Word::Flag(..) | Word::Same(_) => None,
+        })
+    }
+
     fn take(&mut self, name: &str) -> Option<String> {
-        let is_it = |word: &Word| matches!(word, Word::Flag(flag, _) if flag == name);
-        let place = self.words.iter().position(is_it)?;
-        match self.words.remove(place) {
-            Word::Flag(_, value) => value,
-            Word::Plain(word) => Some(word),
+        let value = self.value(name)?.clone();
+        self.words.retain(|word| !matches!(word, Word::Flag(flag, _) if flag == name));
+        Some(value)
+    }
+
+    /// A list of loads is a sweep, and users beside a rate are the most of it in flight.
+    fn set_levels(&mut self) {
+        for (one, many) in [("--concurrency", "--concurrencies"), ("--rate", "--rates")] {
+            if self.value(one).is_some_and(|value| value.contains(',')) {
+                "sweep".clone_into(&mut self.command);
+                self.rename(one, many);
+            }
+        }
+        if !self.has("--rate") && !self.has("--rates") {
+            return;
+        }
+        self.rename("--concurrency", "--max-concurrency");
+        if let Some(caps) = self.take("--concurrencies") {
+            let note = "with a rate, each number of users is a run of its own: --max-concurrency";
+            self.notes.push(format!("{caps} is left out: {note}"));
+            if self.has("--rate") {
+                "run".clone_into(&mut self.command);
+            }
+        }
+        if let Some(time) = self.take("--ramp-up") {
+            let note = "a rate that grows is --ramp FROM..TO:TIME";
+            self.notes.push(format!("a growth over {time} is left out: {note}"));
         }
     }
 }
@@ -263,6 +342,11 @@ impl Tool {
             };
             let value = words.next_if(|next| may_have && is_value(next)).cloned();
             read.push((word.clone(), value));
+            while self.lists.contains(word)
+                && let Some(value) = words.next_if(|next| !is_flag(next))
+            {
+                read.push((word.clone(), Some(value.clone())));
+            }
         }
         read
     }
@@ -274,12 +358,15 @@ impl Tool {
             read = expand_kinds(read);
             guidellm_load(&mut read, &mut ours);
         }
+        if self.name == "k6" {
+            k6_stages(&mut read, &mut ours);
+        }
         for (flag, value) in &read {
             let value = value.as_deref();
             if flag.is_empty() {
                 match value {
                     Some(url) if url.contains("://") => ours.url = Some(url.to_owned()),
-                    Some(word) => ours.notes.push(format!("`{word}` is not read here")),
+                    Some(word) => ours.note(format!("`{word}` is not read here")),
                     None => {}
                 }
                 continue;
@@ -292,7 +379,14 @@ impl Tool {
                     None => format!("{flag} has no value"),
                 },
             };
-            ours.notes.push(note);
+            ours.note(note);
+        }
+        let is_trace = |(flag, value): &(String, Option<String>)| {
+            let kind = value.as_deref().filter(|_| flag == "--custom-dataset-type");
+            flag == "--fixed-schedule" || kind.is_some_and(|kind| kind.ends_with("trace"))
+        };
+        if read.iter().any(is_trace) {
+            ours.rename("--dataset", "--trace");
         }
         self.complete(&mut ours);
         ours
@@ -309,9 +403,26 @@ impl Tool {
         }
         // Streams are the default here.
         ours.words.retain(|word| *word != Word::Flag("--stream".to_owned(), None));
-        if ours.has("--rate") && ours.has("--concurrency") {
-            ours.rename("--concurrency", "--max-concurrency");
+        // It has nothing to skip without TLS, and is refused here.
+        if ours.url.as_ref().is_some_and(|url| url.starts_with("http://")) {
+            ours.words.retain(|word| *word != Word::Flag("--insecure".to_owned(), None));
         }
+        // The prefix comes before the input there, and is a part of it here.
+        let prefix = ours.value("--prefix-tokens").and_then(|it| it.parse::<u32>().ok());
+        if let (Some(prefix), Some(input)) = (prefix, ours.value("--input-tokens"))
+            && let Ok(own) = input.parse::<u32>()
+        {
+            *input = own.saturating_add(prefix).to_string();
+        }
+        // A list of lengths is a sweep there, and a mix of lengths here.
+        for flag in ["--input-tokens", "--output-tokens"] {
+            if ours.value(flag).is_some_and(|value| value.contains(',') && !value.contains(':'))
+                && let Some(lengths) = ours.take(flag)
+            {
+                ours.notes.push(format!("{flag} {lengths} is left out: each is a run of its own"));
+            }
+        }
+        ours.set_levels();
         if let Some(api) = ours.take("--api") {
             match Api::read(&api) {
                 Ok(_) => ours.words.insert(0, Word::Flag("--api".to_owned(), Some(api))),
@@ -367,7 +478,13 @@ fn guidellm_load(read: &mut Vec<(String, Option<String>)>, ours: &mut Translatio
         taken
     };
     let profile = take(&["--profile", "--rate-type"]).pop().unwrap_or_else(|| "sweep".to_owned());
-    let rates = take(&["--rate"]).join(",");
+    let mut rates = take(&["--rate"]).join(",");
+    // `--override profile.streams 1,2,4`
+    if let [key, values, ..] = &take(&["--override"])[..]
+        && key.starts_with("profile.")
+    {
+        rates.clone_from(values);
+    }
     for data in take(&["--data"]) {
         for (key, value) in data_pairs(&data).unwrap_or_else(|| vec![("path".to_owned(), data)]) {
             let flag = match key.as_str() {
@@ -382,28 +499,69 @@ fn guidellm_load(read: &mut Vec<(String, Option<String>)>, ours: &mut Translatio
             ours.words.push(Word::Flag(flag.to_owned(), Some(value)));
         }
     }
-    let (one, many) = match profile.as_str() {
-        "concurrent" => ("--concurrency", "--concurrencies"),
-        _ => ("--rate", "--rates"),
-    };
+    let level = if profile == "concurrent" { "--concurrency" } else { "--rate" };
     let mut add = |flag: &str, value: &str| {
         ours.words.push(Word::Flag(flag.to_owned(), Some(value.to_owned())));
     };
     match profile.as_str() {
         "synchronous" => add("--concurrency", "1"),
         "throughput" => add("--rate", "inf"),
-        "concurrent" | "constant" | "poisson" | "async" => {
+        "concurrent" | "constant" | "poisson" | "async" if !rates.is_empty() => {
             if profile == "constant" {
                 add("--arrivals", "constant");
             }
-            add(if rates.contains(',') { many } else { one }, &rates);
-            if rates.contains(',') {
-                "sweep".clone_into(&mut ours.command);
-            }
+            add(level, &rates);
         }
         "sweep" => "sweep".clone_into(&mut ours.command),
         other => ours.notes.push(format!("--profile {other} has no known equivalent")),
     }
+}
+
+/// Virtual users that grow to a level and stay there, or several levels.
+fn k6_stages(read: &mut Vec<(String, Option<String>)>, ours: &mut Translation) {
+    let mut given = Vec::new();
+    let mut users = None;
+    read.retain(|(flag, value)| {
+        let is_stage = matches!(flag.as_str(), "--stage" | "-s");
+        if matches!(flag.as_str(), "--vus" | "-u") {
+            users.clone_from(value);
+        }
+        let stages = value.iter().flat_map(|it| it.split(',')).filter(|_| is_stage);
+        given.extend(stages.filter_map(|stage| {
+            let (time, target) = stage.split_once(':')?;
+            Some((Duration::read(time).ok()?, target.to_owned()))
+        }));
+        !is_stage
+    });
+    let Some((first, level)) = given.first().cloned() else { return };
+    read.retain(|(flag, _)| !matches!(flag.as_str(), "--vus" | "-u" | "--duration" | "-d"));
+    let total: Duration = given.iter().map(|(time, _)| *time).sum();
+    let longest = given.iter().map(|(time, _)| *time).max().unwrap_or_default();
+    let kept = given.iter().rposition(|(_, users)| users != "0").map_or(0, |last| last + 1);
+    let down: Duration = given.drain(kept..).map(|(time, _)| time).sum();
+    if !down.is_zero() {
+        ours.note("the users that leave in the end are left out".to_owned());
+    }
+    let mut add = |flag: &str, value: String| {
+        ours.words.push(Word::Flag(flag.to_owned(), Some(value)));
+    };
+    let mut levels: Vec<String> = given.into_iter().map(|(_, users)| users).collect();
+    levels.retain(|users| users != "0");
+    levels.dedup();
+    let steady = total.saturating_sub(down);
+    let (levels, duration) = match &levels[..] {
+        [_] => (level, steady),
+        _ => (levels.join(","), longest),
+    };
+    add("--concurrency", levels.clone());
+    if levels.contains(',') {
+        ours.note("stages are levels of a sweep here, without the way between them".to_owned());
+    } else if first < steady && users.as_ref() != Some(&levels) {
+        add("--ramp-up", first.write());
+    } else if users.as_ref() != Some(&levels) {
+        ours.note("users that grow to the end have no equivalent: all begin at once".to_owned());
+    }
+    ours.words.push(Word::Flag("--duration".to_owned(), Some(duration.write())));
 }
 
 /// Synthetic data as JSON or as `key=value,…`; `None` of a file.

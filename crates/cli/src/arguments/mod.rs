@@ -397,7 +397,8 @@ pub(crate) struct ResultArguments {
     #[arg(long, help_heading = "Results")]
     pub(crate) strict: bool,
     /// How progress is shown: live (a page of figures), bar, lines (one per second), json (an object
-    /// for each event), or none [default: on a terminal a bar, and live from 20 s on; lines elsewhere]
+    /// for each event), or none [default: on a terminal live for studies and from 20 s on, else a bar;
+    /// lines elsewhere]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
     #[arg(help_heading = "Results")]
     pub(crate) progress: Option<ProgressStyle>,

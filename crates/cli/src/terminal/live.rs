@@ -23,6 +23,8 @@ pub(super) struct LiveView {
     /// Time of the runs that have ended.
     earlier: Duration,
     last: Duration,
+    /// Whether the runs of this process are a study, which is followed from its start.
+    pub(super) is_study: bool,
 }
 
 /// From this time on the page is worth its lines.
@@ -51,7 +53,7 @@ impl LiveView {
     /// Whether all runs of this process together take long, as far as is known.
     pub(super) fn is_long(&self, tick: &ProgressTick) -> bool {
         let left = tick.time_left().unwrap_or_default();
-        LONG <= self.earlier + tick.elapsed + left
+        self.is_study || LONG <= self.earlier + tick.elapsed + left
     }
 
     /// The whole page.
@@ -65,8 +67,7 @@ impl LiveView {
             ("ITL", spread_text(live.itl_ms), Some(|live| Some(live.itl_ms?.p50))),
         ];
         rows.extend(server_text(live).map(|text| ("server", text, None)));
-        let cpus = live.client_cpus.map(|cpus| ("client", format!("{} CPUs", number(cpus)), None));
-        rows.extend(cpus);
+        rows.extend(client_text(live).map(|text| ("client", text, None)));
         let height = u16::try_from(rows.len() + 1).unwrap_or(u16::MAX);
         drawn(width, height, |area, buffer| {
             let row_area = |row: u16| Rect { y: row, height: 1, ..area };
@@ -150,6 +151,16 @@ fn server_text(live: &LiveFigures) -> Option<String> {
         gauges.waiting.map(|waiting| format!("{} waiting", whole(waiting))),
         gauges.kv_usage.map(|share| format!("KV cache {}", percent(share))),
         live.gpu_power_w.map(|power| format!("GPUs {} W", number(power))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Whether the client keeps up: its CPU time, and how late it sends.
+fn client_text(live: &LiveFigures) -> Option<String> {
+    let parts = [
+        live.client_cpus.map(|cpus| format!("{} CPUs", number(cpus))),
+        live.send_lag_ms.map(|lag| format!("send lag p99 {} ms", number(lag.p99))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))

@@ -62,6 +62,24 @@ pub fn card(document: &Document, mark: &str, theme: Theme) -> String {
     )
 }
 
+/// The picture as a page of its own that fills one screen, in the colours that the reader prefers.
+pub fn card_page(document: &Document, mark: &str) -> String {
+    let [light, dark] = [Theme::Light, Theme::Dark].map(|theme| card(document, mark, theme));
+    let [day, night] =
+        [Theme::Light, Theme::Dark].map(|theme| Paint::Surface.value(theme).to_owned());
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
+         'unsafe-inline'\">\n<title>{}</title>\n<style>\nbody {{ margin: 0; background: {day} }}\n\
+         svg {{ display: block; width: 100vw; height: 100vh }}\n.dark {{ display: none }}\n\
+         @media (prefers-color-scheme: dark) {{ body {{ background: {night} }} .dark {{ display: \
+         block }} .light {{ display: none }} }}\n</style>\n<main>\n<div class=\"light\">{light}</div>\n\
+         <div class=\"dark\">{dark}</div>\n</main>\n</html>\n",
+        escape::xml(&document.title),
+    )
+}
+
 struct Drawing {
     body: String,
     theme: Theme,
@@ -207,6 +225,16 @@ mod tests {
         }
         assert!(!svg.contains("Number 4") && !svg.contains('–'), "{svg}");
         assert!(super::super::picture::to_png(&svg, 1.0).is_some());
+    }
+
+    #[test]
+    fn a_card_is_a_page_without_anything_from_outside() {
+        let page = card_page(&page("<script>alert(1)</script>", 2), "sha256 abc");
+        for wanted in ["<title>Report</title>", "Valid", "Number 1", "sha256 abc", "default-src"] {
+            assert!(page.contains(wanted), "{wanted} in {page}");
+        }
+        assert_eq!(page.matches("<svg").count(), 2, "one for each theme");
+        assert!(!page.contains("<script") && !page.contains("href="), "{page}");
     }
 
     #[test]

@@ -10,9 +10,10 @@ use super::canvas::{
     Paint, Point, RADIUS, Swatch, TICK, draw_base, draw_tick, pixels, xy,
 };
 use super::{
-    Curve, Distribution, Drawing, HeatMap, INTERVAL, LinePoint, LineSeries, Lines, LinesPanel,
-    Measure, Panel, Pareto, ParetoPoint, ScaleKind, Series, Timeline, TimelinePanel,
-    TimelineSeries, count_cell, interval_cell, noted_cell, number_cell, sorted, titled,
+    Curve, Distribution, Drawing, HeatMap, Histogram, HistogramPanel, INTERVAL, LinePoint,
+    LineSeries, Lines, LinesPanel, Measure, Panel, Pareto, ParetoPoint, ScaleKind, Series,
+    Timeline, TimelinePanel, TimelineSeries, count_cell, interval_cell, noted_cell, number_cell,
+    sorted, titled,
 };
 use crate::document::{Cell, Columns, Table, distinct, plain};
 use crate::fmt;
@@ -326,7 +327,8 @@ impl LineSeries {
     }
 
     fn tip(&self, point: &LinePoint, (x, y): (&Measure, &Measure)) -> String {
-        let load = if point.x.is_finite() { x.show(point.x) } else { UNLIMITED.to_owned() };
+        let load = format!("{} {}", fmt::compact(point.x), x.unit);
+        let load = if point.x.is_finite() { load.trim_end() } else { UNLIMITED };
         fmt::joined(&[
             &self.name,
             &format!("{} {load}", x.label),
@@ -737,7 +739,7 @@ impl HeatMap {
                 }
                 let tip = fmt::joined(&[
                     &format!("{} to {}", fmt::compact(from), fmt::seconds(to)),
-                    &format!("{} to {}", fmt::compact(edges[0]), self.y.show(edges[1])),
+                    &self.y.show_range(edges[0], edges[1]),
                     &format!("{} {}", fmt::count(*count), self.counted),
                 ]);
                 let [left, right] = [from, to].map(|moment| pixels(x.place(moment)));
@@ -773,6 +775,65 @@ fn count_level(count: u64, bounds: &[u64]) -> Option<usize> {
 /// The colour of a level; few levels are spread over all colours.
 const fn heat(level: usize, levels: usize) -> Paint {
     Paint::Heat(if levels < 2 { LEVELS / 2 } else { level * (LEVELS - 1) / (levels - 1) })
+}
+
+impl Drawing for Histogram {
+    /// Bars as high as the share of values in their step.
+    fn draw(&self, canvas: &mut Canvas) {
+        if self.panels.is_empty() {
+            return canvas.nothing("No values were measured.");
+        }
+        for panel in &self.panels {
+            panel.draw(canvas);
+        }
+    }
+
+    fn table(&self) -> Table {
+        let row = |panel, step| (panel, step);
+        let rows = self.panels.iter().flat_map(|panel| {
+            let used = (0..panel.counts.len()).filter(|step| 0 < panel.counts[*step]);
+            used.map(move |step| row(panel, step))
+        });
+        type Row<'a> = (&'a HistogramPanel, usize);
+        Columns::new("Metric", |(panel, _): &Row<'_>| Cell::text(panel.x.label.as_str()))
+            .right("From (ms)", |(panel, step)| number_cell(panel.edges[*step]))
+            .right("To (ms)", |(panel, step)| number_cell(panel.edges[step + 1]))
+            .right("Values", |(panel, step)| count_cell(panel.counts[*step]))
+            .table("", "", rows)
+    }
+}
+
+impl HistogramPanel {
+    fn draw(&self, canvas: &mut Canvas) {
+        const HEIGHT: f64 = 120.0;
+        let all = self.counts.iter().sum::<u64>().max(1) as f64;
+        let percents: Vec<f64> =
+            self.counts.iter().map(|count| 100.0 * *count as f64 / all).collect();
+        let y = Axis::round(ScaleKind::Linear, &percents);
+        let area = reserve_area(canvas, "share of values (%)", &y, (16.0, HEIGHT));
+        let x = Axis::within(self.x.scale, &self.edges).across((area.left, area.right));
+        let y = y.upwards(area);
+        draw_grid(canvas, area, (&x, &y), &self.x.title());
+        canvas.element("g").paint("fill", Paint::Series(0)).open();
+        for (edges, (count, percent)) in self.edges.windows(2).zip(self.counts.iter().zip(percents))
+        {
+            if *count == 0 {
+                continue;
+            }
+            let tip = fmt::joined(&[
+                &self.x.show_range(edges[0], edges[1]),
+                &format!("{} of values ({})", fmt::percent(percent / 100.0), fmt::count(*count)),
+            ]);
+            let [left, right] = [x.place(edges[0]), x.place(edges[1])];
+            // A gap between bars, and a bar of a pixel for the rarest value.
+            let [left, right] = [pixels(left), pixels((right - 1.0).max(left + 1.0))];
+            let [bottom, top] = [area.bottom, y.place(percent).min(area.bottom - 1.0)].map(pixels);
+            let path = format!("M{left} {top}H{right}V{bottom}H{left}Z");
+            canvas.element("path").set("d", &path).tip(&tip).end();
+        }
+        canvas.close_group();
+        canvas.top += 6.0;
+    }
 }
 
 /// The widest name of a point.

@@ -93,6 +93,7 @@ pub enum Plot {
     Timeline(Timeline),
     Gantt(Gantt),
     HeatMap(HeatMap),
+    Histogram(Histogram),
     Pareto(Pareto),
     Bars(Bars),
     Shares(Shares),
@@ -107,6 +108,7 @@ impl Plot {
             Self::Timeline(timeline) => timeline,
             Self::Gantt(gantt) => gantt,
             Self::HeatMap(heat_map) => heat_map,
+            Self::Histogram(histogram) => histogram,
             Self::Pareto(pareto) => pareto,
             Self::Bars(bars) => bars,
             Self::Shares(shares) => shares,
@@ -129,9 +131,18 @@ pub(crate) fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
 }
 
 impl Measure {
-    /// A value with the unit of this axis.
+    /// A measured value with the unit of this axis, in the digits of the tables; a plain number has no
+    /// fraction of zeros.
     pub(crate) fn show(&self, value: f64) -> String {
-        format!("{} {}", fmt::compact(value), self.unit).trim_end().to_owned()
+        if self.unit.is_empty() {
+            return fmt::compact(value);
+        }
+        format!("{} {}", fmt::number(value), self.unit)
+    }
+
+    fn show_range(&self, low: f64, high: f64) -> String {
+        let low = self.show(low);
+        format!("{} to {}", low.trim_end_matches(&self.unit).trim_end(), self.show(high))
     }
 
     fn show_interval(&self, value: f64, interval: Option<(f64, f64)>) -> String {
@@ -272,6 +283,20 @@ pub struct HeatMap {
     pub columns: Vec<Vec<u64>>,
     /// Such as `token gaps`.
     pub counted: String,
+}
+
+/// How many values lie in each step, one metric above the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    pub panels: Vec<HistogramPanel>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistogramPanel {
+    pub x: Measure,
+    /// One more than there are counts, rising.
+    pub edges: Vec<f64>,
+    pub counts: Vec<u64>,
 }
 
 /// Two things that are wanted at once.

@@ -536,7 +536,7 @@ impl Tiles {
             return canvas.legend(vec![Entry::key(self.value.show(*low), fill)]);
         }
         let entries = bounds.windows(2).zip(SHADES).map(|(ends, paint)| {
-            let name = format!("{} to {}", fmt::compact(ends[0]), self.value.show(ends[1]));
+            let name = self.value.show_range(ends[0], ends[1]);
             Entry::key(name, Fill::solid(paint))
         });
         canvas.legend(entries.collect());

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::chart::{Chart, Lines, Plot};
 use crate::escape::{terminal, terminal_ends};
-use crate::fmt::setting;
+use crate::fmt::{NOTHING, setting};
 use crate::lines::{broken, hanging, page_width};
 use crate::terminal::{Ink, Style};
 
@@ -195,7 +195,7 @@ pub fn table(table: &Table, style: Style) -> String {
     }
     let texts = cell_texts(table);
     let widths = widths(&table.columns, &texts);
-    for (index, part) in parts(&widths).iter().enumerate() {
+    for (index, part) in parts(&widths, &texts).iter().enumerate() {
         if 0 < index {
             page.push('\n');
         }
@@ -217,14 +217,19 @@ fn cell_texts(table: &Table) -> Vec<Vec<String>> {
     table.rows.iter().map(|row| row.iter().map(text).collect()).collect()
 }
 
-/// The columns that fit beside each other; the first column begins each part.
-fn parts(widths: &[usize]) -> Vec<Vec<usize>> {
+/// The columns that fit beside each other; the first column begins each part. Columns without any
+/// value are left out where not all fit.
+fn parts(widths: &[usize], texts: &[Vec<String>]) -> Vec<Vec<usize>> {
     if total_width(widths) <= page_width() {
         return vec![(0..widths.len()).collect()];
     }
     let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
     let mut used = 0;
+    let nothing = |row: &Vec<String>, column| row.get(column).is_none_or(|it| it == NOTHING);
     for (column, width) in widths.iter().enumerate() {
+        if 0 < column && !texts.is_empty() && texts.iter().all(|row| nothing(row, column)) {
+            continue;
+        }
         if 1 < column && page_width() < used + width + 2 {
             parts.push(vec![0]);
             used = widths[0] + 2;
@@ -392,8 +397,10 @@ mod tests {
 
     #[test]
     fn a_table_that_is_too_wide_is_written_in_parts() {
-        assert_eq!(parts(&[5, 30, 30, 30, 10]), [vec![0, 1, 2], vec![0, 3, 4]]);
-        assert_eq!(parts(&[5, 120]), [[0, 1]]);
+        assert_eq!(parts(&[5, 30, 30, 30, 10], &[]), [vec![0, 1, 2], vec![0, 3, 4]]);
+        assert_eq!(parts(&[5, 120], &[]), [[0, 1]]);
+        let row = ["1", "2", NOTHING, NOTHING, "5"].map(str::to_owned).to_vec();
+        assert_eq!(parts(&[5, 30, 30, 30, 10], &[row]), [[0, 1, 4]], "without values");
     }
 
     #[test]

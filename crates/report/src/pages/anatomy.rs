@@ -6,6 +6,7 @@ use inferometer_analysis::{Anatomy, BatchFigure, StepTimes, StripFigure};
 
 use super::prelude::*;
 use crate::chart::{Timeline, TimelinePanel, TimelineSeries, measure};
+use crate::fmt::compact;
 
 /// A part of this share is worth a sentence with its remedy.
 const NOTABLE: f64 = 0.10;
@@ -214,7 +215,7 @@ fn batches(anatomy: &Anatomy) -> Option<Table> {
         None => [Cell::text(NOTHING), Cell::text(NOTHING)],
     };
     let row = |figure: &BatchFigure| {
-        let batch = [Cell::number(number(figure.batch), figure.batch)];
+        let batch = [Cell::number(compact(figure.batch), figure.batch)];
         batch.into_iter().chain(times(figure.decode)).chain(times(figure.prefill)).collect()
     };
     let rows: Vec<Vec<Cell>> = anatomy.batches.iter().map(row).collect();

@@ -161,6 +161,7 @@ fn run_charts(summary: &Summary, row: &Row<'_>) -> impl Iterator<Item = Chart> {
         charts::token_gaps(&own, ""),
         // All that an API without streams shows.
         charts::tails(&own, &metric::E2E, ""),
+        charts::histogram(row),
         charts::course(summary, ""),
         charts::requests(summary, ""),
         charts::gaps(summary, ""),

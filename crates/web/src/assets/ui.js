@@ -7,7 +7,7 @@
   function list(form) {
     const results = document.getElementById("results");
     let asked = 0;
-    let shown = "";
+    let shown = results.innerHTML;
     const address = (submitter) => {
       const data = new URLSearchParams(new FormData(form));
       if (submitter?.name === "sort") data.delete("sort");
@@ -98,6 +98,8 @@
     };
     const spread = (label, found) =>
       found ? [card(label, `${number(found.p50)} ms`, `p99 ${number(found.p99)} ms`)] : [];
+    // What nobody reports has no card.
+    const known = (label, value, words, detail) => (value == null ? [] : [card(label, words(value), detail)]);
     const show = (progress) => {
       const figures = progress.live;
       for (const [key, values] of Object.entries(history)) {
@@ -113,7 +115,10 @@
         card("Requests", `${number(figures.requests_per_s)} req/s`, "", history.requests_per_s),
         ...spread("TTFT p50", figures.ttft_ms),
         ...spread("ITL p50", figures.itl_ms),
-        ...(server.running == null ? [] : [card("Server", `${number(server.running)} running`, `${number(server.waiting)} waiting`)]),
+        ...known("Server queue", server.waiting, (n) => `${number(n)} waiting`, server.running == null ? "" : `${number(server.running)} running`),
+        ...known("KV use", server.kv_usage, (share) => `${number(100 * share)} %`),
+        ...known("GPU power", figures.gpu_power_w, (watts) => `${number(watts)} W`),
+        ...known("Client send lag", figures.send_lag_ms?.p99, (ms) => `${number(ms)} ms`, figures.client_cpus == null ? "p99" : `p99, ${number(figures.client_cpus)} CPUs`),
       );
     };
     const source = new EventSource(box.dataset.source);

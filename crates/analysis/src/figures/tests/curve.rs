@@ -29,6 +29,31 @@ fn the_tail_is_as_long_as_the_sample_is_large() {
     assert!(shares(u64::MAX).len() <= 90, "{}", shares(u64::MAX).len());
 }
 
+#[test]
+fn every_value_is_in_one_step_of_the_histogram() {
+    let counted = |values: &[f64]| {
+        let sample = Sample::new(values.to_vec()).unwrap();
+        let Curve { points, counts } = Curve::new(&sample);
+        let figure = DistributionFigure {
+            points,
+            counts,
+            n: sample.count(),
+            ..DistributionFigure::default()
+        };
+        (figure.edges_ms(), figure.counts)
+    };
+    let (edges, counts) = counted(&[1.0, 1.0, 10.0, 99.0, 100.0]);
+    assert_eq!((edges.len(), counts.len()), (41, 40));
+    assert!((edges[20] - 10.0).abs() < 1e-9, "the middle of the axis: {}", edges[20]);
+    assert_eq!((counts[0], counts[39], counts.iter().sum::<u64>()), (2, 2, 5));
+    let (edges, counts) = counted(&[0.0, 1.0, 4.0]);
+    assert_eq!((edges[10], counts[0], counts[9], counts[39]), (1.0, 1, 1, 1));
+    let (_, counts) = counted(&[3.0; 7]);
+    assert_eq!(counts.iter().sum::<u64>(), 7, "equal values are in one step");
+    let copies = Sample::counted(vec![(1.0, 5), (2.0, 3)]).unwrap();
+    assert_eq!(Curve::new(&copies).counts.iter().sum::<u64>(), 8);
+}
+
 proptest! {
     #[test]
     fn points_rise_are_few_and_hold_the_percentiles(

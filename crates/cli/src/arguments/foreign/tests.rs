@@ -1,9 +1,6 @@
 //! Pasted commands of other tools, and what they must become.
 
-use clap::Parser;
-
 use super::*;
-use crate::arguments::Arguments;
 
 /// A pasted command, what it is here, and words of the notes beside it.
 const PASTED: &[(&str, &str, &[&str])] = &[
@@ -75,7 +72,7 @@ const PASTED: &[(&str, &str, &[&str])] = &[
         "run http://h:8000/v1/completions --requests 100 --concurrency 10 --progress lines",
         &["-d is left out: the body is made here"],
     ),
-    ("oha http://h:8000", "run http://h:8000 --concurrency 50 --requests 200", &[]),
+    ("oha --insecure http://h:8000", "run http://h:8000 --concurrency 50 --requests 200", &[]),
     (
         "hey -z 10s -c 20 -q 5 -m POST -T application/json -disable-keepalive http://h:8000",
         "run http://h:8000 --duration 10s --concurrency 20 --connections new",
@@ -110,6 +107,70 @@ const PASTED: &[(&str, &str, &[&str])] = &[
             "--what-is-this has no known equivalent",
         ],
     ),
+    (
+        "aiperf profile -m M -u h:1 --streaming --concurrency 1,2,4 --isl 128 --request-count 20",
+        "sweep http://h:1 --model M --concurrencies 1,2,4 --input-tokens 128 --requests 20",
+        &[],
+    ),
+    (
+        "aiperf profile -u h:1 -u h:2 --streaming --request-rate 1,2 --concurrency 8 --isl 128,512 --osl 8",
+        "sweep http://h:1 --rates 1,2 --max-concurrency 8 --output-tokens 8",
+        &["several are: sweep --target", "--input-tokens 128,512 is left out: each is a run"],
+    ),
+    (
+        "aiperf profile -u h:1 --streaming --request-rate 4 --concurrency 1,2 --input-file t.jsonl \
+         --custom-dataset-type mooncake_trace",
+        "run http://h:1 --rate 4 --trace t.jsonl",
+        &["--custom-dataset-type is left out", "1,2 is left out: with a rate"],
+    ),
+    (
+        "genai-perf profile -m A B --model-selection-strategy round_robin -u h:1 --streaming --isl 100 \
+         --num-system-prompts 3 --system-prompt-length 50 --session-turns-mean 4 --session-turn-delay-mean 1500 \
+         -g time_to_first_token:300 request_latency:900 -b 1 -s 999 --generate-plots --concurrency 2 \
+         --server-metrics-url h:9/metrics --tokenizer T --tokenizer-revision main --osl 9 \
+         --output-tokens-mean-deterministic --image-width-mean 64 -p 4000",
+        "run http://h:1 --model A --input-tokens 150 --prefixes 3 --prefix-tokens 50 --turns 4 \
+         --turn-think-time 1500ms --concurrency 2 --metrics-url http://h:9/metrics --tokenizer T --output-tokens 9 \
+         --pin-output always",
+        &[
+            "--model-selection-strategy is left out",
+            "-g is left out: write each as an SLO",
+            "-b is left out: a request has one input",
+            "-s is left out: a run has a length",
+            "--tokenizer-revision is left out",
+            "--image-width-mean is left out",
+            "-p is left out",
+            "--model B is left out",
+        ],
+    ),
+    ("k6 run -u 5 --stage 10s:5 s.js", "run URL --concurrency 5 --duration 10s", &["`s.js`"]),
+    (
+        "k6 run --stage 10s:5 s.js",
+        "run URL --concurrency 5 --duration 10s",
+        &["grow to the end", "`s.js`"],
+    ),
+    (
+        "k6 run -s 10s:20 -s 1m:20 -s 5s:0 -p --no-setup --no-teardown -w --discard-response-bodies \
+         --http-debug=full s.js",
+        "run URL --concurrency 20 --ramp-up 10s --duration 70s",
+        &["leave in the end", "-w is left out", "--http-debug is left out", "`s.js`"],
+    ),
+    (
+        "k6 run --stage 10s:5,20s:10,5s:0 --rps 7 --insecure-skip-tls-verify s.js",
+        "run URL --duration 20s --rate 7 --insecure",
+        &["leave in the end", "stages are levels", "`s.js`", "5,10 is left out: with a rate"],
+    ),
+    (
+        "guidellm run --backend kind=openai_http,target=http://h:1 --profile kind=concurrent --override \
+         profile.streams 1,2,4 --constraint kind=max_duration,seconds=30",
+        "sweep http://h:1 --concurrencies 1,2,4 --duration 30s",
+        &[],
+    ),
+    (
+        "vllm bench serve --num_prompts 10 --what-is-this 3 4 --goodput ttft:100 tpot:50",
+        "bench serve --num_prompts 10 --goodput ttft:100 tpot:50",
+        &["--what-is-this 3 4 is left out: unexpected argument"],
+    ),
 ];
 
 #[test]
@@ -119,6 +180,7 @@ fn pasted_commands_are_translated_to_commands_that_parse() {
         let hint = failure.hint.clone().unwrap();
         assert_eq!(hint, format!("write: inferometer {wanted}"), "{pasted}");
         let words = shlex::split(hint.strip_prefix("write: ").unwrap()).unwrap();
+        let words = bench::with_dashes(words.into_iter().map(OsString::from));
         let parsed = Arguments::try_parse_from(&words);
         assert!(parsed.is_ok(), "{hint}: {parsed:?}");
         assert_eq!(failure.exit, crate::failure::Exit::Usage);
@@ -136,7 +198,9 @@ fn what_is_no_measurement_of_another_tool_is_left_alone() {
         assert!(translate(&shlex::split(own).unwrap()).is_none(), "{own}");
     }
     for (pasted, wanted) in [
-        ("aiperf plot", "inferometer aiperf profile"),
+        ("aiperf validate", "inferometer aiperf profile"),
+        ("aiperf plot", "inferometer report latest --open"),
+        ("genai-perf compare --files a.json b.json", "inferometer import"),
         ("vllm --version", "inferometer vllm bench serve"),
         ("vllm bench latency --model m", "not a load test of a server"),
         ("vllm bench throughput --model m", "--rate inf"),
@@ -158,7 +222,9 @@ fn every_translation_is_a_flag_of_ours() {
         "--arrivals" => "poisson".to_owned(),
         "--metadata" => "a=b".to_owned(),
         "--extra-body" => "{}".to_owned(),
+        "--pin-output" => "always".to_owned(),
         _ if template.contains("{time}") => "5s".to_owned(),
+        _ if template.contains("{ms}") => "5ms".to_owned(),
         _ => "5".to_owned(),
     };
     for (tool, names, template) in
@@ -167,7 +233,8 @@ fn every_translation_is_a_flag_of_ours() {
         if template.is_empty() || template.starts_with('!') || template == "{url}" {
             continue;
         }
-        let own = template.replace("{time}", &value(template)).replace("{}", &value(template));
+        let value = value(template);
+        let own = template.replace("{time}", &value).replace("{ms}", &value).replace("{}", &value);
         let words = ["inferometer", "run"].into_iter().chain(own.split(' '));
         let parsed = Arguments::try_parse_from(words);
         assert!(parsed.is_ok(), "{tool} {names}: {template}: {parsed:?}");

@@ -25,6 +25,7 @@ fn tick(elapsed_s: u64, ok: u64) -> ProgressTick {
         server,
         gpu_power_w: None,
         client_cpus: Some(0.31),
+        send_lag_ms: Some(Spread { p50: 0.02, p99: 0.25 }),
     };
     let bounds = Bounds { requests: Some(100), release_before: None, requests_min: 0, slots: None };
     ProgressTick {
@@ -66,6 +67,7 @@ fn the_page_has_a_line_for_each_figure_and_fits() {
         lines[4]
     );
     assert!(lines[6].contains("16 running, 3 waiting, KV cache 42 %"), "{}", lines[6]);
+    assert!(lines[7].contains("0.310 CPUs, send lag p99 0.250 ms"), "{}", lines[7]);
 }
 
 #[test]
@@ -73,6 +75,9 @@ fn runs_that_are_long_together_have_a_page() {
     let mut view = LiveView::default();
     assert!(!view.is_long(&tick(2, 48)), "it takes four seconds");
     assert!(view.is_long(&tick(10, 38)), "it takes 25 seconds");
+    view.is_study = true;
+    assert!(view.is_long(&tick(2, 48)), "a study has the page from its start");
+    view.is_study = false;
     for _ in 0..3 {
         view.remember(&tick(6, 98));
         view.end_run();

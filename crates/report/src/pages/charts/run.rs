@@ -7,8 +7,8 @@ use inferometer_model::study::Level;
 
 use super::measure;
 use crate::chart::{
-    Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, Plot, ScaleKind, Timeline,
-    TimelinePanel, TimelineSeries,
+    Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, Histogram, HistogramPanel, Plot,
+    ScaleKind, Timeline, TimelinePanel, TimelineSeries,
 };
 use crate::fmt::{gibibytes, latency};
 use crate::gpus;
@@ -81,6 +81,39 @@ pub(in crate::pages) fn tails(
     let x = measure(metric.title, "ms", ScaleKind::Log);
     let plot = Plot::Distribution(Distribution { x, curves: curves.collect() });
     Some(Chart::new(id, title, tail_finding(first, last, metric)?, n, plot))
+}
+
+/// How the values of TTFT, ITL and E2E are spread; TPOT where tokens cannot be told apart.
+pub(in crate::pages) fn histogram(row: &Row<'_>) -> Option<Chart> {
+    let figures = &row.drawn()?.figures.distributions;
+    let find = |metric: &Metric| figures.iter().find(|it| it.metric == metric.name);
+    let gaps = find(&metric::ITL).map(|found| (&metric::ITL, found));
+    let gaps = gaps.or_else(|| Some((&metric::TPOT, find(&metric::TPOT)?)));
+    let ttft = first_token_metric(&[row]);
+    let e2e = find(&metric::E2E).map(|found| (&metric::E2E, found));
+    let found = [find(ttft).map(|found| (ttft, found)), gaps, e2e];
+    // Values that are all equal have no shape.
+    let drawn = found.into_iter().flatten().filter(|(_, it)| {
+        it.points.first().zip(it.points.last()).is_some_and(|(low, high)| low.1 < high.1)
+    });
+    let mut modes = Vec::new();
+    let panel = |(metric, figure): (&Metric, &DistributionFigure)| {
+        let edges = figure.edges_ms();
+        let fullest = (0..figure.counts.len()).max_by_key(|step| figure.counts[*step])?;
+        let [from, to] = [edges[fullest], edges[fullest + 1]].map(latency);
+        let share = percent(figure.counts[fullest] as f64 / figure.n.max(1) as f64);
+        modes.push(format!("{} is most often {from} to {to} ({share})", metric.title));
+        let scale = if edges[0] <= 0.0 { ScaleKind::Linear } else { ScaleKind::Log };
+        let (x, counts) = (measure(metric.title, "ms", scale), figure.counts.clone());
+        Some(HistogramPanel { x, edges, counts })
+    };
+    let panels: Vec<HistogramPanel> = drawn.clone().filter_map(panel).collect();
+    let n = drawn.map(|(metric, it)| format!("{}: {}", metric.title, counted(it.n, "value")));
+    let n = n.collect::<Vec<_>>().join(", ");
+    let finding = frame::sentence(&modes.join("; "));
+    let title = "How often which latency occurs";
+    (!panels.is_empty())
+        .then(|| Chart::new("histogram", title, finding, n, Plot::Histogram(Histogram { panels })))
 }
 
 /// The level alone where all curves are levels of one scenario.
