@@ -9,6 +9,7 @@ use inferometer_model::spec::Source;
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
+use crate::client::share;
 use crate::record::Figures;
 
 /// Times are of complete sessions. Null without any.
