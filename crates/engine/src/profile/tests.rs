@@ -2,7 +2,7 @@
 
 use super::catalogue::catalogue;
 use super::*;
-use crate::scheduler::{Generation, Policy};
+use crate::scheduler::{Generation, Policy, StepShape, StepTime};
 
 fn choice(hardware: &str, model: &str, tp: u32) -> EngineTable {
     EngineTable {
