@@ -87,7 +87,8 @@ fn run(engine: &Engine, folder: &Path, concurrency: &str, requests: &str) {
 
 const SERVE: [&str; 5] = ["--mode", "serve", "--profile", "h100-llama-3.1-8b", "--log-steps"];
 
-/// A row of the table in `docs/anatomy.md`, and whether enough steps were found.
+/// A row of the table in `docs/anatomy.md`, and whether the steps are right or doubted: on a busy machine,
+/// engine and client are late themselves.
 fn compared(way: &[&str], concurrency: &str, requests: &str) -> (String, bool) {
     let folder = tempfile::tempdir().unwrap();
     // At a tenth of its speed, so that a busy machine delays little against a step.

@@ -2,7 +2,7 @@
 
 use super::catalogue::catalogue;
 use super::*;
-use crate::scheduler::{Generation, Policy};
+use crate::scheduler::{Generation, Policy, StepShape, StepTime};
 
 fn choice(hardware: &str, model: &str, tp: u32) -> EngineTable {
     EngineTable {
@@ -425,7 +425,7 @@ fn a_fit_that_is_carried_over_is_not_claimed() {
 fn what_is_listed_can_be_played() {
     let listing = catalogue();
     assert_eq!(listing.profiles[0].name, DEFAULT);
-    assert_eq!((listing.hardware.len(), listing.models.len()), (14, 17));
+    assert_eq!((listing.hardware.len(), listing.models.len()), (16, 19));
     for row in &listing.profiles {
         let profile = Profile::named(&row.name).expect(&row.name);
         let names = (profile.gpu.name, profile.model.name);

@@ -279,7 +279,8 @@ mod tests {
         assert_eq!(flights.next(key, 1), ClientEvent::One(second));
         assert_eq!(flights.next(key, 1), ClientEvent::Nothing);
         flights.ended(&facts(11, RequestEnd::Stop), AT);
-        let end = Pending { choice: 1, index: None, at: AT, end: Some(RequestEnd::Stop) };
+        let (index, tokens, end) = (None, 0, Some(RequestEnd::Stop));
+        let end = Pending { choice: 1, index, tokens, at: AT, end };
         assert_eq!(flights.next(key, 1), ClientEvent::One(end));
         assert_eq!(flights.next(key, 1), ClientEvent::Over(Some(AT)));
         assert_eq!(flights.choices(key)[0].cached_tokens, 3);
