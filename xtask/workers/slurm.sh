@@ -108,11 +108,11 @@ echo "one client: exit code $code"
 "$program" verify --output runs "$(python3 -c 'import json; print(json.load(open("merged.json"))["run"]["id"])')"
 python3 "$here/compare.py" "$program" "$folder"
 
-# Starts the job, and waits until all of its workers send.
+# Starts the job, and waits until its workers have sent a part of the plan.
 begin() {
     "$program" run experiment.toml --on slurm --output "$1" --format json --progress lines >"$1.json" 2>"$1.txt" &
     job=$!
-    until grep -q "4 of 4 workers send" "$1.txt"; do
+    until grep -qE "4 of 4 workers send, 0 are done: [2-9][0-9][0-9] ok" "$1.txt"; do
         kill -0 "$job" || { cat "$1.txt"; exit 1; }
         sleep 0.2
     done
