@@ -149,10 +149,10 @@ mod tests {
             error_ns: error_ms.map(|ms| ms * 1_000_000),
         };
         let heard = Arc::new(Mutex::new(None));
-        let hears = Arc::clone(&heard);
+        let last = Arc::clone(&heard);
         let session = Session::new(
             1,
-            Arc::new(move |event: Event| *hears.lock().unwrap() = Some(event.to_string())),
+            Arc::new(move |event: Event| *last.lock().unwrap() = Some(event.to_string())),
         );
         let stripe = Stripe { index: 1, count: NonZeroU32::new(4).unwrap() };
         let worker = Worker { stripe, start_ns: 0, clock_error_max };

@@ -65,8 +65,7 @@ pub fn card(document: &Document, mark: &str, theme: Theme) -> String {
 /// The picture as a page of its own that fills one screen, in the colours that the reader prefers.
 pub fn card_page(document: &Document, mark: &str) -> String {
     let [light, dark] = [Theme::Light, Theme::Dark].map(|theme| card(document, mark, theme));
-    let [day, night] =
-        [Theme::Light, Theme::Dark].map(|theme| Paint::Surface.value(theme).to_owned());
+    let [day, night] = [Theme::Light, Theme::Dark].map(|theme| Paint::Surface.value(theme));
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\

@@ -789,12 +789,11 @@ impl Drawing for Histogram {
     }
 
     fn table(&self) -> Table {
-        let row = |panel, step| (panel, step);
+        type Row<'a> = (&'a HistogramPanel, usize);
         let rows = self.panels.iter().flat_map(|panel| {
             let used = (0..panel.counts.len()).filter(|step| 0 < panel.counts[*step]);
-            used.map(move |step| row(panel, step))
+            used.map(move |step| (panel, step))
         });
-        type Row<'a> = (&'a HistogramPanel, usize);
         Columns::new("Metric", |(panel, _): &Row<'_>| Cell::text(panel.x.label.as_str()))
             .right("From (ms)", |(panel, step)| number_cell(panel.edges[*step]))
             .right("To (ms)", |(panel, step)| number_cell(panel.edges[step + 1]))

@@ -270,10 +270,10 @@ fn a_client_near_its_capacity_is_doubted() {
 }
 
 /// A run of workers on two machines, whose clocks may be so far apart.
-fn merged(clock_error_ms: Option<u64>, lag_ms: u64) -> Observations {
+fn merged(apart_ms: Option<u64>, lag_ms: u64) -> Observations {
     let worker = |index: u32| {
         let stripe = format!("{index}/2").parse().unwrap();
-        let error_ns = clock_error_ms.map(|ms| ms * 500_000);
+        let error_ns = apart_ms.map(|ms| ms * 500_000);
         let host = HostFacts { name: format!("n{index}"), error_ns, ..HostFacts::default() };
         let mut loop_lag = LagHistogram::default();
         // Only that of the second.
@@ -291,7 +291,7 @@ fn merged(clock_error_ms: Option<u64>, lag_ms: u64) -> Observations {
         WorkerFacts { stripe, run: Some(run) }
     };
     let mut observations = calm();
-    let clock_error_ns = clock_error_ms.map(|ms| ms * 1_000_000);
+    let clock_error_ns = apart_ms.map(|ms| ms * 1_000_000);
     let workers = (0..2).map(worker).collect();
     observations.manifest.merged = Some(MergeFacts { clock_error_ns, workers });
     observations
