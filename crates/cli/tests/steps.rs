@@ -87,8 +87,8 @@ fn run(engine: &Engine, folder: &Path, concurrency: &str, requests: &str) {
 
 const SERVE: [&str; 5] = ["--mode", "serve", "--profile", "h100-llama-3.1-8b", "--log-steps"];
 
-/// A row of the table in `docs/anatomy.md`, and whether the steps are right or doubted: on a busy machine,
-/// engine and client are late themselves.
+/// A row of the table in `docs/anatomy.md`, and whether the confidence is deserved: on a busy machine, engine and
+/// client are late themselves, and fewer steps are found.
 fn compared(way: &[&str], concurrency: &str, requests: &str) -> (String, bool) {
     let folder = tempfile::tempdir().unwrap();
     // At a tenth of its speed, so that a busy machine delays little against a step.
@@ -103,7 +103,7 @@ fn compared(way: &[&str], concurrency: &str, requests: &str) -> (String, bool) {
     let way = way.join(" ");
     (
         format!("| `{way}` | {concurrency} | {steps} | {percent:.1} % | {confidence} |"),
-        0.98 <= share,
+        0.98 <= share || confidence != "high",
     )
 }
 

@@ -24,9 +24,12 @@ use crate::exchange::Exchanges;
 use crate::limits::before;
 use crate::target::Target;
 
-/// Connections that all drivers together open at once. Many servers queue 128, some 100.
+/// Connections that all drivers together have under way at once. Many servers queue 128, some 100.
 const AT_ONCE: usize = 64;
-/// The time that a server has to take a batch out of its queue.
+/// Of these, so many begin together, and the next ones after a pause in which the server takes them out of
+/// its queue: llama.cpp and Python's servers queue five. A connection that overran the queue looks open, and
+/// its first request waits until the kernel has tried again.
+const IN_A_ROW: usize = 4;
 const PAUSE: Duration = Duration::from_millis(1);
 /// A connection that took this long was dropped from a full queue, and tried again by the kernel.
 const QUEUE_WAS_FULL: Duration = Duration::from_millis(500);
@@ -75,7 +78,7 @@ impl Exchanges {
         let clock = self.clock.system;
         let started = clock.now();
         let mut dialling = match self.target.http {
-            HttpVersion::Http1 => self.dial_batches(count, control).await,
+            HttpVersion::Http1 => self.dial_paced(count, control).await,
             HttpVersion::Http2 => self.dial_links(count, control).await,
         };
         let took = clock.now().since(started).unwrap_or_default();
@@ -83,38 +86,41 @@ impl Exchanges {
         dialling
     }
 
-    async fn dial_batches(self: &Rc<Self>, count: usize, control: &Control) -> Dialling {
+    async fn dial_paced(self: &Rc<Self>, count: usize, control: &Control) -> Dialling {
+        let clock = self.clock.system;
+        let drivers = self.drivers();
+        let pause = PAUSE * u32::try_from(drivers.div_ceil(IN_A_ROW)).unwrap_or(u32::MAX);
+        let mut at_once = (AT_ONCE / drivers).max(1);
         let mut ahead = Ahead::new(count);
-        let mut at_once = (AT_ONCE / self.drivers()).max(1);
-        let mut opened = Vec::new();
-        while ahead.tried < count && !ahead.is_hopeless() {
-            let mut batch = JoinSet::new();
-            for _ in 0..at_once.min(count - ahead.tried) {
-                let exchanges = Rc::clone(self);
-                batch.spawn_local(async move { exchanges.dial_one().await });
-            }
-            let mut slowest = Duration::ZERO;
-            while !batch.is_empty() {
-                let clock = self.clock.system;
-                match before(clock, clock.now() + LOOK_EVERY, batch.join_next()).await {
-                    Some(Some(Ok(dialled))) => {
-                        let (took, connection) = ahead.take(dialled);
-                        slowest = slowest.max(took);
-                        opened.extend(connection);
-                    }
-                    // A task that panicked was not counted, and one is not enough to give up.
-                    Some(_) => ahead.tried += 1,
-                    None if control.asked() != Stop::Run => return self.keep(opened, ahead),
-                    None => {}
+        let (mut opened, mut open) = (Vec::new(), JoinSet::new());
+        let (mut begun, mut next) = (0, clock.now());
+        while ahead.tried < count && !ahead.is_hopeless() && control.asked() == Stop::Run {
+            let has_more = begun < count && open.len() < at_once;
+            if has_more && next <= clock.now() {
+                let now = (IN_A_ROW / drivers).max(1).min(at_once - open.len()).min(count - begun);
+                for _ in 0..now {
+                    let exchanges = Rc::clone(self);
+                    open.spawn_local(async move { exchanges.dial_one().await });
                 }
+                begun += now;
+                next = clock.now() + pause;
             }
-            if QUEUE_WAS_FULL <= slowest {
-                at_once = (at_once / 4).max(1);
+            let until = if has_more { next } else { clock.now() + LOOK_EVERY };
+            if open.is_empty() {
+                before(clock, until, std::future::pending::<()>()).await;
+                continue;
             }
-            let clock = self.clock.system;
-            before(clock, clock.now() + PAUSE, std::future::pending::<()>()).await;
-            if control.asked() != Stop::Run {
-                break;
+            match before(clock, until, open.join_next()).await {
+                Some(Some(Ok(dialled))) => {
+                    let (took, connection) = ahead.take(dialled);
+                    opened.extend(connection);
+                    if QUEUE_WAS_FULL <= took {
+                        at_once = (at_once / 4).max(1);
+                    }
+                }
+                // A task that panicked was not counted, and one is not enough to give up.
+                Some(_) => ahead.tried += 1,
+                None => {}
             }
         }
         self.keep(opened, ahead)

@@ -78,8 +78,8 @@ fn what_takes_long_is_said_with_its_remedy() {
         "52.6 % of TTFT passes before the step of the first token, 95 % of that",
         "The tokens of one step arrive over",
         "A step without prefill takes",
-        "| TTFT by the server's timings | prefill | 140 ",
-        "| TTFT by the server's timings | queue, and all else | 160 ",
+        "| TTFT by the server's timings | prefill | 140.0 ",
+        "| TTFT by the server's timings | queue, and all else | 160.0 ",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }

@@ -412,7 +412,9 @@ fn number_cell(value: impl Into<Option<f64>>) -> Cell {
 }
 
 fn noted_cell(value: impl Into<Option<f64>>, hollow: bool, note: Option<&String>) -> Cell {
-    Cell { detail: note.cloned(), doubtful: hollow, ..number_cell(value) }
+    let value = value.into().filter(|value| value.is_finite());
+    let shown = value.map_or_else(|| number_cell(None), |it| Cell::number(fmt::number(it), it));
+    Cell { detail: note.cloned(), doubtful: hollow, ..shown }
 }
 
 fn count_cell(count: u64) -> Cell {

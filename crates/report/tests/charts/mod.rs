@@ -85,7 +85,7 @@ fn marks_on_a_page_without_a_script_say_what_they_are() {
     let noted = LinePoint { note: Some("cut: 3 of 4 <b>".to_owned()), ..point(1.0, 2.0) };
     let svg = lines(ScaleKind::Linear, vec![noted]).to_svg(Theme::Site);
     assert!(
-        svg.contains("<title>p50 · in flight 1 · 2 ms · cut: 3 of 4 &lt;b&gt;</title></circle>")
+        svg.contains("<title>p50 · in flight 1 · 2.00 ms · cut: 3 of 4 &lt;b&gt;</title></circle>")
     );
 }
 
@@ -150,7 +150,7 @@ fn tables_have_the_numbers_with_their_doubt() {
         table.rows[row].iter().map(|cell| cell.text.as_str()).collect()
     };
     assert_eq!(texts(0), ["1", "12.50", "–"]);
-    assert_eq!(texts(1), ["2", "20", "19 to 21.50"]);
+    assert_eq!(texts(1), ["2", "20.00", "19.00 to 21.50"]);
     assert!(table.rows[1][1].doubtful && table.rows[1][1].detail.is_some());
 }
 
@@ -229,7 +229,7 @@ fn requests_counts_and_points_are_tables_too() {
         note: None,
     };
     let (x, y) = (measure(ScaleKind::Linear), measure(ScaleKind::Linear));
-    let expected = [["vLLM", "8 in flight", "32", "255", "250 to 260.5", "yes"]];
+    let expected = [["vLLM", "8 in flight", "32.00", "255.0", "250.0 to 260.5", "yes"]];
     assert_eq!(texts(Plot::Pareto(Pareto { x, y, points: vec![point] })), expected);
 }
 
