@@ -153,7 +153,6 @@ fn no_path_of_a_machine_is_written_down() {
     }
 }
 
-/// Links of the form `](place)` to files of the project.
 /// Lines of production code with their numbers: neither comments nor tests.
 fn production_lines<'a>(path: &str, text: &'a str) -> Vec<(usize, &'a str)> {
     const TESTS: [&str; 6] =

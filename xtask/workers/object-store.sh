@@ -18,7 +18,7 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1
 port=$(free_port)
 python/bin/moto_server -H 127.0.0.1 -p "$port" >moto.log 2>&1 &
 pids+=($!)
-export AWS_ENDPOINT_URL=http://127.0.0.1:$port AWS_ACCESS_KEY_ID=key AWS_SECRET_ACCESS_KEY=secret-of-a-test
+export AWS_ALLOW_HTTP=true AWS_ENDPOINT_URL=http://127.0.0.1:$port AWS_ACCESS_KEY_ID=key AWS_SECRET_ACCESS_KEY=secret-of-a-test
 export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 no_proxy=127.0.0.1
 until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do sleep 0.1; done
 python/bin/python -c 'import boto3; boto3.client("s3").create_bucket(Bucket="runs")'

@@ -70,7 +70,7 @@ pub(crate) struct AuditTally {
     input: LengthTally,
     output: LengthTally,
     first_turns: u64,
-    /// Of all `ok` requests.
+    /// Input tokens of all `ok` requests.
     input_tokens: u64,
     cached: u64,
     cached_tokens: Option<u64>,
@@ -106,7 +106,7 @@ impl AuditTally {
         }
     }
 
-    /// Of so many `ok` requests.
+    /// The audit of so many `ok` requests.
     pub(crate) fn finish(self, ok: u64, generates: bool) -> Audit {
         let no_input = if self.first_turns == 0 { NO_FIRST_TURN } else { INPUT_UNKNOWN };
         let no_output = if generates { OUTPUT_UNKNOWN } else { NO_TOKENS };

@@ -228,7 +228,8 @@ fn compared(reported: &ToolResult, truth: &ToolResult) -> Vec<ComparedFigure> {
     figures
 }
 
-/// Of the same definition; one that is not stated is taken for that of single requests or tokens.
+/// The true latency by the same definition; one that is not stated is taken for that of single requests or
+/// tokens.
 fn true_latency<'a>(truth: &'a ToolResult, reported: &ResultLatency) -> Option<&'a ResultLatency> {
     let grain = match (reported.kind, reported.grain) {
         (LatencyKind::Itl, Grain::Unknown) => Grain::Token,

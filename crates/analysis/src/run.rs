@@ -52,7 +52,7 @@ pub struct RunFacts {
     /// The command that measured it, without secrets; absent where a program used the library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Of `manifest.json`: most of what it holds changes no number, and a change is noticed all the
+    /// Hash of `manifest.json`: most of what it holds changes no number, and a change is noticed all the
     /// same. Absent for a run that was never stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest_checksum: Option<String>,

@@ -209,7 +209,10 @@ impl PageData {
 fn write_card(path: &Path, document: &Document, data: &PageData, write: WriteBytes) -> Result<()> {
     let svg = card(document, &data.mark(), Theme::Light);
     write_file(&path.with_extension("svg"), &svg)?;
-    write_file(&path.with_extension("html"), &card_page(document, &data.mark()))?;
+    // A report of the same name may stand beside it, and is not replaced.
+    let is_named = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("card"));
+    let page = path.with_extension(if is_named { "html" } else { "card.html" });
+    write_file(&page, &card_page(document, &data.mark()))?;
     write_with(path, &picture(&svg, 1.0, CARD)?, write)
 }
 

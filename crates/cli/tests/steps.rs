@@ -100,10 +100,12 @@ fn compared(way: &[&str], concurrency: &str, requests: &str) -> (String, bool) {
     let share = share_found(&truth, &members);
     let confidence = found["anatomy"]["confidence"].as_str().unwrap_or("refused");
     let (steps, percent) = (truth.len(), 100.0 * share);
+    // Few requests with single tokens leave no room for a mistake.
+    let is_simple = way.is_empty() && ["1", "4"].contains(&concurrency);
     let way = way.join(" ");
     (
         format!("| `{way}` | {concurrency} | {steps} | {percent:.1} % | {confidence} |"),
-        0.98 <= share || confidence != "high",
+        0.98 <= share || confidence != "high" && !is_simple,
     )
 }
 

@@ -192,7 +192,7 @@ fn what_workers_cannot_share_is_refused_before_anything_is_sent() {
         (&["http://127.0.0.1:9", "--on", "kubernetes"], "[kubernetes] has no image"),
         (
             &["http://127.0.0.1:9", "--on", "kubernetes", "--set", "kubernetes.image=\"a\""],
-            "does not say where the workers store",
+            "needs claim and mounted, or results",
         ),
         (&["http://127.0.0.1:9", "--results", "s3://bucket/a"], "--results is for workers"),
         (

@@ -193,7 +193,7 @@ pub enum ImportError {
     NothingRecognised { looks_like: String },
     #[error("none of the {count} results can be read; the first, in line {line}, {reason}")]
     AllBroken { count: usize, line: u32, reason: String },
-    #[error("the file is no text but {what}; {remedy}")]
+    #[error("the file is not text but {what}; {remedy}")]
     NotText { what: &'static str, remedy: &'static str },
     #[error("there are more than {RESULTS_MAX} results; split the file")]
     TooMany,

@@ -67,7 +67,7 @@ pub fn connections_needed(plan: &dyn Plan, target: &Target, ceiling: usize) -> u
     at_once + soon
 }
 
-/// Of so many connections, those of one driver: they are dealt like slots.
+/// How many of so many connections one driver opens: they are dealt like slots.
 pub(crate) fn share(connections: usize, lane: usize, drivers: usize) -> usize {
     connections.saturating_sub(lane).div_ceil(drivers.max(1))
 }
@@ -93,7 +93,9 @@ impl Exchanges {
         let mut at_once = (AT_ONCE / drivers).max(1);
         let mut ahead = Ahead::new(count);
         let (mut opened, mut open) = (Vec::new(), JoinSet::new());
-        let (mut begun, mut next) = (0, clock.now());
+        // Of many drivers, four begin at a time as well.
+        let turn = u32::try_from(self.driver() / IN_A_ROW).unwrap_or(u32::MAX);
+        let (mut begun, mut next) = (0, clock.now() + PAUSE * turn);
         while ahead.tried < count && !ahead.is_hopeless() && control.asked() == Stop::Run {
             let has_more = begun < count && open.len() < at_once;
             if has_more && next <= clock.now() {

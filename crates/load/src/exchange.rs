@@ -254,6 +254,11 @@ impl Exchanges {
         self.ordinal_step.max(1) as usize
     }
 
+    /// The number of this driver, from zero.
+    pub(crate) fn driver(&self) -> usize {
+        (self.ordinal.get() % self.ordinal_step.max(1)) as usize
+    }
+
     fn next_ordinal(&self) -> u32 {
         let ordinal = self.ordinal.get();
         self.ordinal.set(ordinal.saturating_add(self.ordinal_step));

@@ -37,7 +37,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Of the first header of each name.
+    /// Reads the first header of each name.
     pub(crate) fn new<'a>(
         status: StatusCode,
         header: impl Fn(HeaderName) -> Option<&'a str>,
@@ -378,7 +378,7 @@ fn bad_framing(words: impl Into<String>) -> Failure {
 #[derive(Debug, Default)]
 struct Chunked {
     step: Step,
-    /// Of the chunk's size, as far as it was read, or of its data.
+    /// What is left of the chunk: its size, as far as it was read, or its data.
     left: u64,
     extension_bytes: u32,
     /// Headers behind the last chunk, which must be legal.

@@ -67,7 +67,7 @@ pub struct StripeFacts {
     pub stripe: Stripe,
     /// The agreed start, in nanoseconds after 1970.
     pub start_ns: u64,
-    /// Of the plan that the workers share.
+    /// Bounds of the plan that the workers share.
     pub whole: Bounds,
     pub host: HostFacts,
 }

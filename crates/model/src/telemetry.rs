@@ -25,7 +25,7 @@ pub enum TelemetryEntry {
     Client(ClientSample),
     DevicesAbsent(DevicesAbsence),
     DevicesMissed(MissedLook),
-    /// Of another source than the first, by its number.
+    /// An entry of another source than the first, with the number of that source.
     FromSource(u16, Box<TelemetryEntry>),
 }
 

@@ -332,17 +332,20 @@ const ALIKE_STEPS_MIN: usize = 20;
 /// Equal batches differ by less where requests do not matter.
 const UNEVEN: f64 = 1.4;
 
-/// Whether steps of one batch size took a time of their own with each set of requests. The requests of a
-/// batch are the same until one begins.
+/// Whether steps of one batch size and about as much context took a time of their own with each set of
+/// requests. The requests of a batch are the same until one begins.
 fn uneven(steps: &[Step]) -> Option<String> {
-    let mut times: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    let mut times: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
     let same = |a: &Step, b: &Step| a.batch == b.batch && b.prefills == 0;
     for alike in steps.chunk_by(same).filter(|alike| 2 <= alike[0].batch) {
         let seconds: Vec<f64> = alike.iter().skip(1).filter_map(|step| step.duration).collect();
         let typical = median(seconds.clone()).filter(|_| ALIKE_STEPS_MIN <= seconds.len());
-        times.entry(alike[0].batch).or_default().extend(typical);
+        let Step { batch, context_tokens, .. } = alike[alike.len() / 2];
+        // Within a factor of two.
+        let context = context_tokens.checked_ilog2().unwrap_or(0);
+        times.entry((batch, context)).or_default().extend(typical);
     }
-    let spread = |(batch, mut times): (u32, Vec<f64>)| {
+    let spread = |((batch, _), mut times): ((u32, u32), Vec<f64>)| {
         times.sort_by(f64::total_cmp);
         let (least, most) = times.first().zip(times.last())?;
         (UNEVEN * least < *most).then_some((batch, *least, *most))
@@ -351,9 +354,9 @@ fn uneven(steps: &[Step]) -> Option<String> {
         times.into_iter().filter_map(spread).max_by(|a, b| (a.2 / a.1).total_cmp(&(b.2 / b.1)))?;
     let [least, most] = [least, most].map(|seconds| decimals(1e3 * seconds, 1));
     Some(format!(
-        "steps of {batch} requests took {least} ms with some and {most} ms with others: it matters which \
-         slots of the server they have, so no law of batch sizes holds (llama.cpp computes together \
-         only slots in a row; try --kv-unified)"
+        "steps of {batch} requests took {least} ms with some and {most} ms with others of about as long a \
+         context, so no law of batch sizes holds; the cause is not known (llama.cpp computes together \
+         only slots in a row: try its --kv-unified)"
     ))
 }
 
@@ -407,7 +410,7 @@ const PREFILL_ENDS: [u32; 8] = [64, 256, 1024, 2048, 4096, 8192, 16_384, 65_536]
 /// More observations cost time and tell nothing new.
 const OBSERVED_MAX: usize = 20_000;
 const ROUNDS: usize = 8;
-/// Of so many observations one is left out, to test the law on.
+/// One in so many observations is left out, to test the law on.
 const HELD_OUT: usize = 5;
 
 /// The columns of the regression: batch sizes, context, ranges of prompt tokens, pairs, and what the

@@ -22,7 +22,7 @@ pub struct Worker {
     /// When all workers begin, in nanoseconds after 1970.
     pub start_ns: u64,
     /// A clock that may be further from the true time than this is refused. Without it the bound that a
-    /// program states is held to [`ERROR_MAX`], and the kernel's is not: it grows between two
+    /// program states is held to 50 ms, and the kernel's is not: it grows between two
     /// measurements of a good clock.
     pub clock_error_max: Option<Duration>,
 }

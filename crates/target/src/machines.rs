@@ -251,7 +251,7 @@ struct Watcher {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Asked at this moment.
+    /// Asked at this moment, and not answered yet.
     Busy(Moment),
     /// Asked, and given up.
     Late,

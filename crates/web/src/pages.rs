@@ -16,7 +16,7 @@ use crate::requests::{OpenRun, PAGE_ROWS, RequestRow, SHOWN, blocks};
 /// What all pages share.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// Of this answer alone: scripts without it do not run.
+    /// Drawn for this answer alone: scripts without it do not run.
     pub(crate) nonce: String,
     /// Whether there is a form that starts runs.
     pub(crate) can_run: bool,

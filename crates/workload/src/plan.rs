@@ -71,8 +71,8 @@ impl SessionPlan {
         Some(Self { turns, links: Links::Chain(talk.think) })
     }
 
-    /// Of a request, the turn with whose prompt and answer it begins, and whether another begins so
-    /// with its own.
+    /// The turn with whose prompt and answer a request begins, and whether another begins so with its
+    /// own.
     fn context(&self, id: RequestId, place: TurnPlace) -> (Option<u16>, bool) {
         match &self.links {
             Links::Chain(_) => (place.turn.checked_sub(1), place.turn + 1 < place.requests),

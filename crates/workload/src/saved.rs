@@ -73,7 +73,7 @@ fn open_lines(path: &Path) -> Result<(Lines<BufReader<File>>, Header), SavedPlan
 pub struct SavedPlan {
     file: Mutex<File>,
     entries: Vec<Entry>,
-    /// Of requests that wait for several others, all but the last of these.
+    /// What requests that wait for several others wait for, but for the last of these.
     joins: BTreeMap<RequestId, Vec<RequestId>>,
     /// Hash of all lines but the last.
     pub(crate) sha256: String,

@@ -69,7 +69,7 @@ pub(crate) struct Node {
     parts: Vec<Part>,
     /// As it was recorded, where later prompts contain that.
     answer: Option<Part>,
-    /// Of the whole prompt, but for what a real context adds.
+    /// Tokens of the whole prompt, but for what a real context adds.
     input_tokens: u32,
     output_tokens: u32,
     shared_tokens: u32,
@@ -490,7 +490,7 @@ struct Contexts<'l> {
     linking: &'l Linking<'l>,
     /// All that each waits for, and what those wait for, as bits; empty where nobody asks.
     ancestors: Vec<Vec<u64>>,
-    /// Of whole prompts: the requests whose prompts they are, by the hash of all of their parts.
+    /// The requests of each whole prompt, by the hash of all of its parts.
     by_prompt: HashMap<u64, Vec<usize>>,
 }
 

@@ -295,8 +295,8 @@ static RULES: &[Rule<Raise>] = &[
             || opened <= 2 * run.measured.concurrency?.peak;
         when(!is_expected && CLOSED_SHARE * (all as f64) < opened as f64)?;
         note(format!(
-            "{opened} of {all} requests opened a connection, because the server had closed the last \
-             one: their TTFT includes it"
+            "{opened} of {all} requests opened a connection, so the server probably closes them after \
+             its answers: the time to connect is in latencies from schedule, and lowers throughput"
         ))
     }),
     rule("dialling-failed", CheckKind::Errors, |run| {

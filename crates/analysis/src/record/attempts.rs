@@ -51,7 +51,7 @@ pub(crate) struct AttemptReader {
     pub(crate) generates: bool,
     pub(crate) slos: Vec<(String, Threshold)>,
     pub(crate) ruler: Ruler,
-    /// Of the record that was read last.
+    /// Output of the record that was read last.
     pub(crate) output: Output,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Attempts<'run> {
 }
 
 impl Attempts<'_> {
-    /// Of more requests than these, attempts are computed anew in each pass.
+    /// With more requests than these, attempts are computed anew in each pass.
     pub(crate) const HELD_MAX: usize = 100_000;
 
     /// As many as could be read in the first pass.

@@ -70,7 +70,7 @@ pub(crate) struct Measured {
     pub(crate) machines: MachineFigures,
     /// Energy of the server's GPUs over the window.
     pub(crate) energy_j: Result<f64, Missing>,
-    /// Of the whole server.
+    /// Price of the whole server.
     pub(crate) price_per_hour: Result<f64, Missing>,
     /// Distances between moments that made no sense.
     pub(crate) out_of_order: u64,

@@ -195,7 +195,7 @@ impl Clustered {
 /// become nor how much they vary. Therefore the upper end is as far away in the inverse of the excess over
 /// the first quartile as the lower end is.
 fn stretched(interval: Interval, sample: &Sample) -> Interval {
-    /// Of the way to an end that is infinite.
+    /// The share of the way to an infinite end that is shown.
     const FURTHEST: f64 = 0.8;
     let fast = sample.quantile(Probability::QUARTER);
     let excess = sample.mean() - fast;

@@ -255,7 +255,7 @@ fn meeting(numbers: &[f64], thresholds: &[Threshold]) -> Vec<usize> {
     levels.filter(|(_, values)| meets(values)).map(|(place, _)| place).collect()
 }
 
-/// Of those the one with the highest throughput.
+/// The place of the highest throughput that meets all thresholds.
 fn most_within(numbers: &[f64], thresholds: &[Threshold]) -> Option<usize> {
     let width = thresholds.len() + 1;
     let throughput = |place: &usize| numbers[place * width + width - 1];

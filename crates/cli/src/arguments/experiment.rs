@@ -151,8 +151,8 @@ pub(crate) struct SweepTable {
     /// [default, without rates: 1..64*2]
     #[arg(long, value_name = "LEVELS", allow_hyphen_values = true)]
     pub(crate) concurrencies: Option<Written<ConcurrencyLevels>>,
-    /// Requests of each level, as a multiple of its concurrency [default, where nothing says
-    /// how long a level is: 10, and at least 100 requests]
+    /// Requests of each level, as a multiple of its concurrency [default, without a number of
+    /// requests or a duration: 10, and at least 100 requests]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) waves: Option<u32>,
     /// Server to measure beside others: NAME=URL, NAME=embedded, NAME=embedded:PROFILE, or

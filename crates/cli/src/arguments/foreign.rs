@@ -533,7 +533,13 @@ fn k6_stages(read: &mut Vec<(String, Option<String>)>, ours: &mut Translation) {
         }));
         !is_stage
     });
-    let Some((first, level)) = given.first().cloned() else { return };
+    let Some(before_first) = given.iter().position(|(_, users)| users != "0") else {
+        if !given.is_empty() {
+            ours.note("stages without users have no equivalent".to_owned());
+        }
+        return;
+    };
+    let first: Duration = given[..=before_first].iter().map(|(time, _)| *time).sum();
     read.retain(|(flag, _)| !matches!(flag.as_str(), "--vus" | "-u" | "--duration" | "-d"));
     let total: Duration = given.iter().map(|(time, _)| *time).sum();
     let longest = given.iter().map(|(time, _)| *time).max().unwrap_or_default();
@@ -550,7 +556,7 @@ fn k6_stages(read: &mut Vec<(String, Option<String>)>, ours: &mut Translation) {
     levels.dedup();
     let steady = total.saturating_sub(down);
     let (levels, duration) = match &levels[..] {
-        [_] => (level, steady),
+        [level] => (level.clone(), steady),
         _ => (levels.join(","), longest),
     };
     add("--concurrency", levels.clone());

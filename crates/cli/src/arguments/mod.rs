@@ -325,11 +325,12 @@ pub(crate) struct RunArguments {
     /// Hold the run to the rules of an audit: at least a minute and 662 requests, a seed that nobody
     /// chooses, no warm cache, a client with room to spare; its page has a table of them. The hash of
     /// the drawn nonce is printed first
-    #[arg(long, conflicts_with = "virtual_time", help_heading = "Audit")]
+    #[arg(long, conflicts_with_all = ["virtual_time", "on", "stripe"], help_heading = "Audit")]
     pub(crate) audit: bool,
     /// Text from the auditor that the seed of an audited run follows from, beside the drawn nonce; `-`
     /// asks for it once the hash of the drawn one is printed
-    #[arg(long, value_name = "TEXT", conflicts_with = "virtual_time", help_heading = "Audit")]
+    #[arg(long, value_name = "TEXT", help_heading = "Audit")]
+    #[arg(conflicts_with_all = ["virtual_time", "on", "stripe"])]
     pub(crate) audit_nonce: Option<String>,
     /// Simulation: keep every record, or none [default: all]
     #[arg(long, value_enum, value_name = "WHICH")]

@@ -30,7 +30,7 @@ pub(crate) struct WorkerArguments {
     pub(crate) clock_error: Option<Time>,
     /// Leave the run of each worker in an object store as well, for `inferometer merge`: s3://, gs://,
     /// az:// or file://, with the keys of the environment
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "virtual_time")]
     pub(crate) results: Option<String>,
     /// Start workers with this scheduler, follow them, and merge what they measured; its settings are
     /// the table of its name in the experiment file

@@ -99,7 +99,7 @@ fn hold_to_rules(drafted: &mut Drafted, auditor: Option<&str>) -> Result<()> {
             let mut line = String::new();
             std::io::stdin().read_line(&mut line).map_err(Failure::from_error)?;
             let text = Some(line.trim().to_owned()).filter(|text| !text.is_empty());
-            Some(text.ok_or_else(|| Failure::usage("there is no text of the auditor"))?)
+            Some(text.ok_or_else(|| Failure::usage("no text was entered for the auditor"))?)
         }
         other => other.map(str::to_owned),
     };

@@ -282,7 +282,7 @@ fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<F
         Some(PageFormat::Vllm) => output::result(&mapped.blocks())?,
     }
     let verified = format!(
-        "verified {}: {} is as it was, and its {} results are what it gives",
+        "verified {}: {} is unchanged, and its {} results are read as they were stored",
         import.id(),
         manifest.file.name,
         mapped.import.results().count()

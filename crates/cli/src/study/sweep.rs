@@ -129,8 +129,8 @@ fn levels(drafted: &Drafted) -> Result<(Dimension, SortedLevels)> {
     }
 }
 
-/// Requests of each level as a multiple of its concurrency: as given, or so many that filling and
-/// draining do not matter, where nothing says how long a level is.
+/// Requests of each level as a multiple of its concurrency: as given, or, without a number of requests or a
+/// duration, so many that filling and draining do not matter.
 fn waves(drafted: &Drafted, dimension: Dimension) -> Result<Option<NonZeroU32>> {
     let load = &drafted.spec.load;
     let has_length = load.requests.is_some() || load.duration.is_some();

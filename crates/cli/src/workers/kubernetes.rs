@@ -25,8 +25,8 @@ pub(super) struct Kubernetes<'a> {
     /// One for each pod that has begun, by its name.
     logs: BTreeMap<String, Child>,
     /// Warnings of the cluster, each once.
-    told: BTreeSet<String>,
-    /// Questions in turn that the cluster did not answer, or where it did not know the job yet.
+    reported: BTreeSet<String>,
+    /// Queries in turn that the cluster did not answer, or in which it did not know the job yet.
     unanswered: u32,
     /// Whether the job was seen: from then on it is over when it is gone.
     is_known: bool,
@@ -35,7 +35,7 @@ pub(super) struct Kubernetes<'a> {
 /// Longer than an answer of a cluster that is well takes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// A cluster that is away for longer is not waited for.
-const UNANSWERED_MAX: u32 = 60;
+const UNANSWERED_MAX: u32 = 8;
 /// From submission to the common start: pods are placed, and images fetched.
 const START_IN: Duration = Duration::from_mins(2);
 const TIME_LIMIT: Duration = Duration::from_hours(1);
@@ -55,8 +55,8 @@ const EVENTS: &str =
 impl<'a> Kubernetes<'a> {
     pub(super) fn new(task: &'a Task, table: &'a KubernetesTable) -> Self {
         let start = "START_AT".to_owned();
-        let (logs, told) = (BTreeMap::new(), BTreeSet::new());
-        Self { task, table, start, logs, told, unanswered: 0, is_known: false }
+        let (logs, reported) = (BTreeMap::new(), BTreeSet::new());
+        Self { task, table, start, logs, reported, unanswered: 0, is_known: false }
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -113,6 +113,8 @@ impl<'a> Kubernetes<'a> {
         };
         let mut pod = json!({
             "restartPolicy": "Never",
+            // After a signal a worker drains, seals its run and uploads it.
+            "terminationGracePeriodSeconds": self.task.apart_max.as_secs(),
             "automountServiceAccountToken": table.service_account.is_some(),
             "securityContext": {
                 "runAsNonRoot": true, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532,
@@ -168,19 +170,19 @@ impl<'a> Kubernetes<'a> {
         }
     }
 
-    /// What the cluster says about pods that do not begin or fail.
+    /// Shows the cluster's warnings about pods that do not begin or fail.
     fn warn_of_events(&mut self, session: &Session) {
         let words = ["get", "events", "--field-selector=type=Warning", "--output", EVENTS];
         let events = self.ask(&words).unwrap_or_default();
         let name = self.task.name();
         for event in events.lines().filter(|event| event.starts_with(&name)) {
-            if self.told.insert(event.to_owned()) {
+            if self.reported.insert(event.to_owned()) {
                 session.warn(event);
             }
         }
     }
 
-    /// Waits for the rest of the logs, and removes the job: all that it said is stored.
+    /// Waits for the rest of the logs, and removes the job.
     fn clean_up(&mut self) {
         let mut left: Vec<Child> = std::mem::take(&mut self.logs).into_values().collect();
         for _ in 0..LOGS_WITHIN.as_millis() / 50 {
@@ -190,11 +192,18 @@ impl<'a> Kubernetes<'a> {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        for mut child in left {
+        self.logs.extend(left.into_iter().map(|child| (child.id().to_string(), child)));
+        self.cancel();
+    }
+}
+
+/// Logs that are still followed end with the job.
+impl Drop for Kubernetes<'_> {
+    fn drop(&mut self) {
+        for child in self.logs.values_mut() {
             let _ = child.kill();
             let _ = child.wait();
         }
-        self.cancel();
     }
 }
 
@@ -207,9 +216,14 @@ impl Job for Kubernetes<'_> {
         if self.task.results.is_none()
             && self.table.claim.as_ref().zip(self.table.mounted.as_ref()).is_none()
         {
-            return Err(Failure::usage("[kubernetes] does not say where the workers store").hint(
-                "set claim, a volume that all pods write to, and mounted, its folder here; or results",
+            return Err(Failure::usage("[kubernetes] needs claim and mounted, or results").hint(
+                "claim is a volume that all pods write to, mounted its folder on this machine, and results \
+                 the URL of an object store",
             ));
+        }
+        if self.task.results.as_ref().is_some_and(|url| url.starts_with("file:")) {
+            return Err(Failure::usage("results: a folder of a pod is gone when it ends")
+                .hint("use an object store, or claim and mounted"));
         }
         serde_json::to_string_pretty(&self.manifest())
             .map(|text| text + "\n")
@@ -236,11 +250,14 @@ impl Job for Kubernetes<'_> {
             Ok(states) if self.is_known || !states.is_empty() => states,
             _ if self.unanswered < UNANSWERED_MAX => {
                 self.unanswered += 1;
+                if self.is_known && self.unanswered == 1 {
+                    session.warn("the cluster does not answer; it is asked again");
+                }
                 return Ok(None);
             }
             silent => {
-                let why = silent.err().unwrap_or_else(|| "it does not know the job".to_owned());
-                let what = format!("the cluster does not answer any more: {why}");
+                let why = silent.err().unwrap_or_else(|| "the job was not found".to_owned());
+                let what = format!("the cluster does not answer: {why}");
                 return Err(Failure::usage(what).hint(format!(
                     "the job {} may go on; merge the runs of its workers when it has ended",
                     self.task.name()
@@ -262,9 +279,9 @@ impl Job for Kubernetes<'_> {
                     if phase != "Pending" && !self.logs.contains_key(name) {
                         self.follow_log(name, index);
                     }
-                    // Those of a run that is stored say what it is.
-                    let said = ["", "0", "1", "4"].contains(&exit);
-                    if !said && self.told.insert(name.to_owned()) {
+                    // A stored run explains these itself.
+                    let is_expected = ["", "0", "1", "4"].contains(&exit);
+                    if !is_expected && self.reported.insert(name.to_owned()) {
                         session.warn(format!(
                             "worker {index} (pod {name}) ended with exit code {exit} ({reason})"
                         ));

@@ -68,6 +68,15 @@ fn address(from: &Path) -> Option<&str> {
     from.to_str().filter(|text| text.contains("://"))
 }
 
+/// Refuses the address of an object store that holds a key, without repeating it.
+fn refuse_key(address: &str) -> Result<()> {
+    if address.starts_with("file:") || !address.contains(['@', '?']) {
+        return Ok(());
+    }
+    let what = "the address of an object store must not hold a key: it is stored with the run";
+    Err(Failure::usage(what).hint("set the variables of the store's own tools"))
+}
+
 /// Merges the runs of workers that are here or in object stores. What was fetched belongs to the run.
 fn merge_fetched(
     store: &RunStore,
@@ -80,9 +89,9 @@ fn merge_fetched(
         match address(from) {
             None => folders.push(from.clone()),
             Some(url) => {
+                let objects = Objects::open(url)?;
                 session.talk(&format!("fetching the workers' runs from {url} …"));
-                let into = staged.join(format!("fetched-{number}"));
-                folders.extend(Objects::open(url)?.download(&into)?);
+                folders.extend(objects.download(&staged.join(format!("fetched-{number}")))?);
             }
         }
     }
@@ -167,6 +176,14 @@ impl Scheduler {
         NonZeroU32::new(workers.unwrap_or(2)).unwrap_or(NonZeroU32::MIN)
     }
 
+    /// The object store of its table.
+    fn results(self, tables: &Experiment) -> Option<String> {
+        match self {
+            Self::Kubernetes => tables.kubernetes.results.clone(),
+            Self::Slurm => None,
+        }
+    }
+
     fn job<'a>(self, task: &'a Task, tables: &'a Experiment) -> Box<dyn Job + 'a> {
         match self {
             Self::Kubernetes => Box::new(kubernetes::Kubernetes::new(task, &tables.kubernetes)),
@@ -201,9 +218,10 @@ pub(crate) fn run(arguments: &RunArguments, scheduler: Scheduler) -> Result<Exit
         experiment: experiment_text(&said, &spec, &drafted),
         workers: number,
         flags: clock_error.into_iter().collect(),
-        results: workers.results.clone().or_else(|| tables.kubernetes.results.clone()),
+        results: workers.results.clone().or_else(|| scheduler.results(&tables)),
         apart_max: spec.limits.drain.saturating_add(Duration::from_mins(5)),
     };
+    task.results.as_deref().map(refuse_key).transpose()?;
     let shown = scheduler.job(&task, &tables).text()?;
     if results.dry_run {
         output::result(&shown)?;

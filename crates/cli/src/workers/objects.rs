@@ -1,10 +1,11 @@
 //! Runs of workers in an object store. A worker leaves its run there when it has ended, and a merge
 //! fetches those of all. Keys come from the environment, as the store's own tools read them.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::future::Future;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::OnceLock;
@@ -23,8 +24,8 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 use object_store::{
-    ClientOptions, ObjectMeta, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig,
-    WriteMultipart,
+    ClientConfigKey, ClientOptions, ObjectMeta, ObjectStore, ObjectStoreExt, ObjectStoreScheme,
+    RetryConfig, WriteMultipart,
 };
 use tokio::runtime::{Builder, Runtime};
 use ureq::Agent;
@@ -37,7 +38,7 @@ const PART_BYTES: u64 = 8 << 20;
 /// A list of objects, or a part of one.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 const RETRY_WITHIN: Duration = Duration::from_mins(1);
-/// A run without it is not there: it is sent last.
+/// It is sent last: a run without it was not sent as a whole, and is not fetched.
 const MANIFEST: &str = "manifest.json";
 
 /// A folder of an object store.
@@ -55,12 +56,8 @@ impl Objects {
             Failure::usage(format!("{address:?} is not the address of a folder of objects: {why}"))
                 .hint("write it as s3://bucket/folder, gs://…, az://container/… or file:///folder")
         };
+        super::refuse_key(address)?;
         let url = Url::parse(address).map_err(|error| refused(&error))?;
-        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
-            let what =
-                "the address of an object store must not hold a key: it is stored with the run";
-            return Err(Failure::usage(what).hint("set the variables of the store's own tools"));
-        }
         let (scheme, folder) = ObjectStoreScheme::parse(&url).map_err(|error| refused(&error))?;
         let retry = RetryConfig { retry_timeout: RETRY_WITHIN, ..RetryConfig::default() };
         let store: Result<Box<dyn ObjectStore>, object_store::Error> = match scheme {
@@ -137,12 +134,22 @@ impl Objects {
     /// Fetches what workers have sent, and returns the folder of each worker.
     pub(crate) fn download(&self, into: &Path) -> Result<Vec<PathBuf>> {
         let objects = self.runtime.block_on(self.list()).map_err(|error| self.failure(error))?;
+        let place = |object: &ObjectMeta| {
+            let parts = object.location.prefix_match(&self.folder).into_iter().flatten();
+            parts.map(|part| part.as_ref().to_owned()).collect::<Vec<String>>()
+        };
+        let manifests = objects.iter().map(place).filter(|parts| parts.len() == 3);
+        let whole: BTreeSet<Vec<String>> = manifests
+            .filter(|parts| parts.last().is_some_and(|name| name == MANIFEST))
+            .map(|parts| parts[..2].to_vec())
+            .collect();
         let mut workers = Vec::new();
         for object in objects {
-            let parts = object.location.prefix_match(&self.folder).into_iter().flatten();
-            let parts: Vec<String> = parts.map(|part| part.as_ref().to_owned()).collect();
-            let [worker, _, ..] = &parts[..] else { continue };
-            let worker = into.join(worker);
+            let parts = place(&object);
+            if !parts.get(..2).is_some_and(|run| whole.contains(run)) {
+                continue;
+            }
+            let worker = into.join(&parts[0]);
             let to = parts.iter().fold(into.to_owned(), |to, part| to.join(part));
             let fetched = self.runtime.block_on(self.fetch(&object, &to));
             fetched.map_err(|error| self.failure(error))?;
@@ -203,11 +210,15 @@ fn find_files(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
 #[derive(Clone, Debug, Default)]
 struct Http {
     agent: OnceLock<Agent>,
+    /// Whether keys may be sent without TLS.
+    allows_plain: bool,
 }
 
 impl HttpConnector for Http {
-    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(self.clone()))
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let allowed = options.get_config_value(&ClientConfigKey::AllowHttp);
+        let allows_plain = allowed.is_some_and(|value| value == "true");
+        Ok(HttpClient::new(Self { allows_plain, ..self.clone() }))
     }
 }
 
@@ -221,15 +232,25 @@ impl HttpService for Http {
     {
         Box::pin(async move {
             let (head, body) = request.into_parts();
+            if head.uri.scheme_str() != Some("https") && !self.allows_plain {
+                let why = "the store has no TLS; set AWS_ALLOW_HTTP, GOOGLE_ALLOW_HTTP or \
+                           AZURE_ALLOW_HTTP to true if that is intended";
+                return Err(HttpError::new(HttpErrorKind::Unknown, std::io::Error::other(why)));
+            }
             let body = body.collect().await?.to_bytes();
             let agent = self.agent.get_or_init(|| https_agent(&head.uri.to_string()));
             let failed = |error: ureq::Error| {
+                // What was not sent may be sent again.
+                let is_unsent = matches!(&error, ureq::Error::Io(io) if io.kind() == ErrorKind::ConnectionRefused)
+                    || matches!(error, ureq::Error::HostNotFound | ureq::Error::ConnectionFailed);
                 let kind = if matches!(error, ureq::Error::Timeout(_)) {
                     HttpErrorKind::Timeout
+                } else if is_unsent {
+                    HttpErrorKind::Connect
                 } else if matches!(error, ureq::Error::Io(_)) {
                     HttpErrorKind::Interrupted
                 } else {
-                    HttpErrorKind::Connect
+                    HttpErrorKind::Unknown
                 };
                 HttpError::new(kind, error)
             };
@@ -255,6 +276,10 @@ mod tests {
             (0..(PART_BYTES * 2 + 77)).map(|at| u8::try_from(at % 251).unwrap()).collect();
         let files =
             [(MANIFEST, &b"{}"[..]), ("requests.journal", &long[..]), ("within/empty", &[])];
+        // A worker that was killed while it sent its run.
+        let cut = folder.path().join("store/a/3-of-4/run");
+        fs::create_dir_all(&cut).unwrap();
+        fs::write(cut.join("requests.journal"), b"half").unwrap();
         for (name, bytes) in files {
             fs::write(run.join(name), bytes).unwrap();
         }
@@ -273,9 +298,14 @@ mod tests {
 
     #[test]
     fn what_is_no_address_or_holds_a_key_is_refused() {
-        for wrong in
-            ["s3", "ftp://host/a", "https://host/a", "s3://key:word@bucket/a", "gs://b/a?k=1"]
-        {
+        for wrong in [
+            "s3",
+            "ftp://host/a",
+            "https://host/a",
+            "s3://key:word@bucket/a",
+            "s3://key:wo/word@bucket/a",
+            "gs://b/a?k=word",
+        ] {
             let refusal = Objects::open(wrong).unwrap_err();
             assert!(!refusal.message().contains("word"), "{refusal:?}");
         }

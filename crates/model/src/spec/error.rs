@@ -117,7 +117,7 @@ pub enum SpecError {
     MixWeights,
     #[error("mix part `{0}` is of the kind `{1}`, which has its own order and cannot be mixed")]
     MixOf(String, &'static str),
-    #[error("--prompt is empty; write what to ask, or leave it out for prompts of our own")]
+    #[error("--prompt is empty; write what to ask, or leave it out for generated prompts")]
     EmptyPrompt,
     #[error("--prefix-tokens {prefix} must be below the longest prompt (--input-tokens {input})")]
     PrefixTooLong { prefix: u32, input: u32 },

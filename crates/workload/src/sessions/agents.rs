@@ -66,7 +66,7 @@ struct Agent<'a> {
     seed: u64,
     /// The number of its first request.
     first: u64,
-    /// Of tools, tasks, growth and answers.
+    /// Lengths of tools, tasks, growth and answers.
     lengths: [&'a Draw; 4],
     prefix: Option<Part>,
     nodes: Vec<Node>,

@@ -570,7 +570,7 @@ impl AnswerWriter {
         json
     }
 
-    /// Of all choices together.
+    /// Reasoning tokens of all choices together.
     fn reasoning_details(&self, usage: &Usage) -> Json<'static> {
         let all = self.reasoning.saturating_mul(self.ask.choices().into());
         match all.min(usage.completion_tokens) {
