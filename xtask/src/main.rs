@@ -150,10 +150,10 @@ fn test() -> bool {
             .env("RUSTDOCFLAGS", "--deny warnings"))
 }
 
-/// Tests mostly wait for the programs that they start, so one more than there are cores keeps all busy.
+/// Tests mostly wait for the programs that they start, so two more than there are cores keep all busy.
 fn test_threads() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    (cores + 1).to_string()
+    (cores + 2).to_string()
 }
 
 fn docs() -> bool {

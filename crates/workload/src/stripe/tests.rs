@@ -143,7 +143,7 @@ fn assert_union_is_whole(spec: &Spec, count: u32) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn all_stripes_together_are_the_plan_of_one_client(
