@@ -99,12 +99,13 @@ impl Exchanges {
         while ahead.tried < count && !ahead.is_hopeless() && control.asked() == Stop::Run {
             let has_more = begun < count && open.len() < at_once;
             if has_more && next <= clock.now() {
-                let now = (IN_A_ROW / drivers).max(1).min(at_once - open.len()).min(count - begun);
-                for _ in 0..now {
+                let starting =
+                    (IN_A_ROW / drivers).max(1).min(at_once - open.len()).min(count - begun);
+                for _ in 0..starting {
                     let exchanges = Rc::clone(self);
                     open.spawn_local(async move { exchanges.dial_one().await });
                 }
-                begun += now;
+                begun += starting;
                 next = clock.now() + pause;
             }
             let until = if has_more { next } else { clock.now() + LOOK_EVERY };

@@ -533,13 +533,13 @@ fn k6_stages(read: &mut Vec<(String, Option<String>)>, ours: &mut Translation) {
         }));
         !is_stage
     });
-    let Some(before_first) = given.iter().position(|(_, users)| users != "0") else {
+    let Some(first_with_users) = given.iter().position(|(_, users)| users != "0") else {
         if !given.is_empty() {
             ours.note("stages without users have no equivalent".to_owned());
         }
         return;
     };
-    let first: Duration = given[..=before_first].iter().map(|(time, _)| *time).sum();
+    let first: Duration = given[..=first_with_users].iter().map(|(time, _)| *time).sum();
     read.retain(|(flag, _)| !matches!(flag.as_str(), "--vus" | "-u" | "--duration" | "-d"));
     let total: Duration = given.iter().map(|(time, _)| *time).sum();
     let longest = given.iter().map(|(time, _)| *time).max().unwrap_or_default();
