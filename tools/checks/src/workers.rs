@@ -1,4 +1,4 @@
-//! Checks of loads that several workers send, each a script in `xtask/workers`.
+//! Checks of loads that several workers send, each a script in `workers/`.
 
 use std::path::Path;
 use std::process::Command;

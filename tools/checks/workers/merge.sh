@@ -1,7 +1,7 @@
 #!/bin/bash
 # How long it takes to merge eight stripes of a million requests, and how much memory.
 #
-#   xtask/workers/merge.sh PROGRAM FOLDER [REQUESTS]
+#   tools/checks/workers/merge.sh PROGRAM FOLDER [REQUESTS]
 set -euo pipefail
 
 program=$(realpath "$1")

@@ -2,7 +2,7 @@
 # Starts a Slurm of two nodes on this machine and measures with four of its tasks as workers, then with
 # one client, and compares: the plan request for request, the latencies within noise.
 #
-#   xtask/workers/slurm.sh PROGRAM FOLDER
+#   tools/checks/workers/slurm.sh PROGRAM FOLDER
 #
 # Everything listens and stores below FOLDER, and ends with this script.
 set -euo pipefail

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Two workers leave their runs in an S3 server of moto, started here, and a merge fetches them.
 #
-#   xtask/workers/object-store.sh PROGRAM FOLDER
+#   tools/checks/workers/object-store.sh PROGRAM FOLDER
 set -euo pipefail
 
 program=$(realpath "$1")

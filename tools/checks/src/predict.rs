@@ -1,4 +1,4 @@
-//! Whether a learned profile predicts a real server: `xtask/predict.py`.
+//! Whether a learned profile predicts a real server: `predict.py`.
 
 use std::path::Path;
 use std::process::Command;

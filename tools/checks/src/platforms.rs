@@ -12,7 +12,7 @@ const PORTABLE: [&str; 2] = ["inferometer-load", "inferometer-engine"];
 
 pub(crate) fn platforms(target_folder: &Path) -> Result<String, String> {
     let tools = Tools::install(&target_folder.join("packages"))?;
-    let mut tests = crate::cargo_command(["test", "--lib", "--bins"]);
+    let mut tests = xtask::cargo_command(["test", "--lib", "--bins"]);
     tests.args(PORTABLE.map(|name| format!("--package={name}")));
     // A folder of its own: the flag would have everything built again.
     tests.env("CARGO_TARGET_DIR", target_folder.join("portable"));

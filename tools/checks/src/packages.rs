@@ -9,9 +9,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
+use xtask::cargo_command;
 
 use crate::exports::said;
-use crate::{cargo_command, sbom};
+use crate::sbom;
 
 /// The largest program that is packaged, in bytes.
 const SIZE_MAX: u64 = 25_000_000;
@@ -195,7 +196,7 @@ impl Packages {
 
     /// The image with this program, where a tool that builds images works.
     fn image(&mut self, program: &Path) -> Result<(), String> {
-        let script = self.root.join("xtask/packages/image.sh");
+        let script = self.root.join("tools/checks/packages/image.sh");
         let archive = self.out().join(format!("inferometer-{}-image.tar", self.version));
         let mut command = Command::new(script);
         let printed = said(command.arg(program).arg(&archive).arg(&self.version))?;
@@ -231,7 +232,7 @@ impl Packages {
         try_program(&program, self.is_dist())?;
         let tests = self.root.join("python/tests/test_package.py");
         show(Command::new(environment.join("bin/python")).arg(tests).current_dir(&environment))?;
-        let mut newcomer = Command::new(self.root.join("xtask/packages/newcomer.sh"));
+        let mut newcomer = Command::new(self.root.join("tools/checks/packages/newcomer.sh"));
         show(newcomer.arg(&wheel).args(&self.server))
     }
 

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use xtask::cargo_command;
 
-use crate::cargo_command;
 use crate::exports::said;
 
 const PROGRAM: &str = "inferometer-cli";
