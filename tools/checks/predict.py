@@ -46,6 +46,11 @@ def loads(scale, most):
                *lengths(prompt, answer)]
 
 
+def last_line(done):
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return lines[-1] if lines else "no output"
+
+
 def main():
     program, folder, *words = sys.argv[1:]
     probe_time = option(words, "--probe-time", "2m")
@@ -59,8 +64,15 @@ def main():
     def inferometer(*arguments):
         done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True)
         if done.returncode != 0 and not done.stdout.strip():
-            raise RuntimeError(done.stderr.strip().splitlines()[-1])
+            raise RuntimeError(last_line(done))
         return done
+
+    def summary(*arguments):
+        done = inferometer(*arguments, "--json", "--quiet")
+        try:
+            return json.loads(done.stdout)
+        except ValueError:
+            raise RuntimeError(f"exit code {done.returncode}: {last_line(done)}") from None
 
     levels = ",".join(str(2**n) for n in range(7) if 2**n <= most)
     lengths = ["--input-tokens", scaled("32..2048", scale), "--output-tokens", scaled("32..192", scale)]
@@ -72,10 +84,9 @@ def main():
     for load in loads(scale, most):
         shown = "`" + " ".join(load) + "`"
         try:
-            measured = json.loads(inferometer("run", *words, *load, "--json", "--quiet").stdout)
-            found = inferometer("simulate", "--profile", str(profile), *load, "--json", "--quiet")
-            predicted = json.loads(found.stdout)
-        except (RuntimeError, ValueError) as why:
+            measured = summary("run", *words, *load)
+            predicted = summary("simulate", "--profile", str(profile), *load)
+        except RuntimeError as why:
             print(f"| {shown} | failed: {why} | | | | |")
             continue
         widths = predicted["run"]["simulated"]["prediction"]["half_width"]
