@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use inferometer_model::Redactor;
 use inferometer_model::deployment::LikelyCause;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::Deserialize;
 
 use super::process::{Stopwatch, until};
 
@@ -257,87 +258,21 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Phrases by which a cause is known, separated by bars; the first cause that is found counts.
-const PHRASES: &[(LikelyCause, &str)] = &[
-    (
-        LikelyCause::NoContainerDaemon,
-        "cannot connect to the docker daemon|is the docker daemon running|\
-         failed to connect to the docker api|cannot connect to podman|\
-         unable to connect to podman socket",
-    ),
-    (
-        LikelyCause::NoSuchImage,
-        "pull access denied|repository does not exist or may require|manifest unknown|\
-         requested access to the resource is denied|failed to resolve reference|no such image|\
-         error: initializing source docker://|short-name resolution enforced|\
-         did not resolve to an alias",
-    ),
-    (
-        LikelyCause::PortInUse,
-        "address already in use|port is already allocated|couldn't bind to server socket|\
-         couldn't bind http server socket|rootlessport listen tcp|errno 98",
-    ),
-    (
-        LikelyCause::GatedModel,
-        "you are trying to access a gated repo|gatedrepoerror|access to model|\
-         must be authenticated to access it|cannot access gated repo|401 client error|\
-         403 client error",
-    ),
-    (
-        LikelyCause::NoSuchModel,
-        "repositorynotfounderror|is not a local folder and is not a valid model identifier|\
-         repo id must be in the form|does not appear to have a file named|\
-         no such file or directory: '/models|failed to load model|error loading model|\
-         failed to open gguf file|gguf_init_from_file|revisionnotfounderror|entrynotfounderror|\
-         we couldn't connect to 'https://huggingface.co'|\
-         invalid repository id or local directory|localentrynotfounderror",
-    ),
-    (
-        LikelyCause::CannotSpread,
-        "must be divisible by tensor parallel size|must be divisible by `num_shards`|\
-         assert numerator % denominator == 0|pipeline parallelism is not supported",
-    ),
-    (
-        LikelyCause::BadFlag,
-        "unrecognized arguments|error: unrecognized argument|error: invalid argument|\
-         unexpected argument|invalid choice:|the following arguments are required|\
-         unknown flag:|unknown shorthand flag|unknown argument:|no such option:|\
-         found argument '|expected one argument",
-    ),
-    (
-        LikelyCause::DiskFull,
-        "no space left on device|errno 28|not enough free disk space|disk quota exceeded",
-    ),
-    (
-        LikelyCause::OutOfMemory,
-        "cuda out of memory|hip out of memory|outofmemoryerror|torch.cuda.outofmemory|\
-         cuda error: out of memory|cudamalloc failed|hipmalloc failed|hiperroroutofmemory|\
-         cudaerrormemoryallocation|no available memory for the cache blocks|\
-         larger than the maximum number of tokens that can be stored in kv cache|\
-         larger than the available kv cache memory|less than desired gpu memory utilization|\
-         not enough memory. please try to increase --mem-fraction-static|\
-         not enough memory to handle|unable to allocate|failed to allocate buffer|\
-         ggml_gallocr_reserve_n: failed to allocate|cannot allocate memory|\
-         defaultcpuallocator: can't allocate|std::bad_alloc|oom-kill|out of memory",
-    ),
-    // Others complain of sizes in these words, and go on.
-    (LikelyCause::CannotSpread, "is not divisible by"),
-    (
-        LikelyCause::NoGpu,
-        "no cuda gpus are available|no cuda-capable device is detected|found no nvidia driver|\
-         torch not compiled with cuda enabled|no hip gpus are available|no rocm-capable device|\
-         failed to infer device type|could not select device driver|\
-         nvidia-container-cli: initialization error|\
-         libcuda.so.1: cannot open shared object file|unresolvable cdi devices|\
-         cuda driver version is insufficient|invalid device ordinal",
-    ),
-    (
-        LikelyCause::MissingLibrary,
-        "cannot open shared object file|modulenotfounderror|no module named|importerror|\
-         packagenotfounderror|undefined symbol:|`glibc_|version `glibcxx_",
-    ),
-    (LikelyCause::Permission, "permission denied|permissionerror|operation not permitted|errno 13"),
-];
+/// Phrases of logs by which a cause is known; the first cause that is found counts.
+static CAUSES: LazyLock<Causes> = LazyLock::new(|| {
+    toml::from_str(include_str!("phrases.toml")).expect("a test reads the embedded table")
+});
+
+#[derive(Deserialize)]
+struct Causes {
+    cause: Vec<Cause>,
+}
+
+#[derive(Deserialize)]
+struct Cause {
+    cause: LikelyCause,
+    phrases: Vec<String>,
+}
 
 /// The last lines of a text.
 pub(super) fn end_of(text: &str, lines: usize) -> &str {
@@ -348,8 +283,8 @@ pub(super) fn end_of(text: &str, lines: usize) -> &str {
 /// The cause of the first phrase that is found.
 pub(super) fn likely(text: &str) -> Option<LikelyCause> {
     let text = text.to_lowercase();
-    let is_printed = |phrases: &str| phrases.split('|').any(|phrase| text.contains(phrase));
-    PHRASES.iter().find(|(_, phrases)| is_printed(phrases)).map(|(cause, _)| *cause)
+    let is_printed = |it: &&Cause| it.phrases.iter().any(|phrase| text.contains(phrase));
+    CAUSES.cause.iter().find(is_printed).map(|it| it.cause)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! adds up; `poller` asks periodically while a run goes on.
 //!
 //! To add a server: its [`Dialect`](inferometer_model::telemetry::Dialect), a row in
-//! `reading::DIALECTS` with its rules, and an excerpt of its metrics in the tests of `reading`.
+//! `names.toml` with its rules, and an excerpt of its metrics in the tests of `reading`.
 
 mod poller;
 pub(crate) mod reading;

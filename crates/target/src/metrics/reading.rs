@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 use std::collections::{BTreeMap, HashSet};
-use std::str::SplitWhitespace;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -38,11 +37,10 @@ pub(super) fn read(body: &[u8]) -> Result<TelemetrySample, MissReason> {
     if series_count <= malformed {
         return Err(MissReason::NotPrometheus);
     }
-    let found = DIALECTS
-        .iter()
-        .find(|(_, marks, _)| marks.split(' ').any(|mark| scraped.values.contains_key(mark)));
-    let (dialect, _, words) = found.ok_or(MissReason::NoKnownName)?;
-    Ok(scraped.reading(*dialect, words))
+    let is_marked =
+        |server: &&Server| server.marks.split(' ').any(|mark| scraped.values.contains_key(mark));
+    let found = VOCABULARY.servers.iter().find(is_marked).ok_or(MissReason::NoKnownName)?;
+    Ok(scraped.reading(found.dialect, &VOCABULARY.names[&found.names]))
 }
 
 /// The reply of Prometheus' query API as the text that the servers themselves would have sent.
@@ -143,9 +141,9 @@ impl<'a> ScrapedValues<'a> {
         self.by_position[position] += series.value;
     }
 
-    fn reading(&self, dialect: Dialect, words: &str) -> TelemetrySample {
-        let of = |word| self.word(words, word);
-        let timing = |word| self.timing(words, word);
+    fn reading(&self, dialect: Dialect, names: &Names) -> TelemetrySample {
+        let of = |word| self.word(names, word);
+        let timing = |word| self.timing(names, word);
         TelemetrySample {
             at: Moment::ZERO,
             took: Duration::ZERO,
@@ -166,14 +164,14 @@ impl<'a> ScrapedValues<'a> {
                 generation_tokens: of("generation_tokens"),
             },
             timings: Timings { ttft: timing("ttft"), e2e: timing("e2e"), queue: timing("queue") },
-            speculation: self.speculation(words).map(Box::new),
+            speculation: self.speculation(names).map(Box::new),
             dropped: self.dropped,
         }
     }
 
     /// `None` where the server does not speculate: then it has no such series, or they are empty.
-    fn speculation(&self, words: &str) -> Option<SpeculationCounters> {
-        let of = |word| self.word(words, word);
+    fn speculation(&self, names: &Names) -> Option<SpeculationCounters> {
+        let of = |word| self.word(names, word);
         let found = SpeculationCounters {
             steps: of("speculation_steps"),
             drafted: of("drafted"),
@@ -184,35 +182,24 @@ impl<'a> ScrapedValues<'a> {
         (found != SpeculationCounters::default()).then_some(found)
     }
 
-    fn word(&self, words: &str, word: &str) -> Option<f64> {
+    fn word(&self, names: &Names, word: &str) -> Option<f64> {
         let value = |name: &str| {
             let value = self.values.get(name).filter(|value| !value.broken)?;
             // The fullest engine is the one that preempts; a mean over engines would hide it.
             let is_fullest = word.ends_with("kv_usage");
             Some(if is_fullest { value.max } else { value.sum })
         };
-        rules(words)
-            .find(|(found, _)| *found == word)?
-            .1
-            .find_map(|rule| rule.split('+').map(value).sum())
+        names.get(word)?.split(' ').find_map(|rule| rule.split('+').map(value).sum())
     }
 
-    fn timing(&self, words: &str, word: &str) -> Option<SumCount> {
-        let name = rules(words).find(|(found, _)| *found == word)?.1.next()?;
+    fn timing(&self, names: &Names, word: &str) -> Option<SumCount> {
+        let name = names.get(word)?.split(' ').next()?;
         let part = |ending: &str| {
             let value = self.values.get(format!("{name}{ending}").as_str())?;
             (!value.broken).then_some(value.sum)
         };
         Some(SumCount { sum_s: part("_sum")?, count: part("_count")? })
     }
-}
-
-/// Each word of a dialect with the rules that are tried for it in turn.
-fn rules(words: &str) -> impl Iterator<Item = (&str, SplitWhitespace<'_>)> {
-    words.lines().filter_map(|line| {
-        let mut parts = line.split_whitespace();
-        Some((parts.next()?, parts))
-    })
 }
 
 /// What a series is called in the rules.
@@ -227,14 +214,14 @@ fn key<'a>(series: &Series<'a>) -> &'a str {
 /// All names that some rule asks for.
 static KNOWN: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let mut known = HashSet::new();
-    for (_, marks, words) in &DIALECTS {
-        known.extend(marks.split(' ').map(str::to_owned));
-        for (word, rules) in rules(words) {
-            let endings: &[&str] =
-                if HISTOGRAMS.contains(&word) { &["_sum", "_count"] } else { &[""] };
-            for name in rules.flat_map(|rule| rule.split('+')) {
-                known.extend(endings.iter().map(|ending| format!("{name}{ending}")));
-            }
+    for server in &VOCABULARY.servers {
+        known.extend(server.marks.split(' ').map(str::to_owned));
+    }
+    for (word, rules) in VOCABULARY.names.values().flatten() {
+        let endings: &[&str] =
+            if HISTOGRAMS.contains(&word.as_str()) { &["_sum", "_count"] } else { &[""] };
+        for name in rules.split([' ', '+']) {
+            known.extend(endings.iter().map(|ending| format!("{name}{ending}")));
         }
     }
     known
@@ -262,118 +249,30 @@ const BY_POSITION: [&str; 2] = ["accepted_tokens_per_pos_total", "accepted_token
 /// Words whose names have `_sum` and `_count` behind them.
 const HISTOGRAMS: [&str; 3] = ["ttft", "e2e", "queue"];
 
-/// The names of each server, or of one generation of it, in the order in which they are tried: the
-/// marks, of which one that is there tells the dialect, and on each line a word of ours with the
-/// names that are tried for it in turn. The values of names with a `+` between them are added.
-const DIALECTS: [(Dialect, &str, &str); 9] = [
-    // `gpu_prefix_cache_hit_rate` is a ratio over a window of its own, and no counter comes out of it.
-    (Dialect::VllmV0, "vllm:num_requests_swapped vllm:gpu_prefix_cache_hit_rate", VLLM),
-    (Dialect::VllmV1, "vllm:kv_cache_usage_perc", VLLM),
-    (Dialect::VllmV1Early, "vllm:num_requests_running", VLLM),
-    (
-        Dialect::Sglang,
-        "sglang:num_running_reqs sglang:token_usage sglang:prompt_tokens_total",
-        // Every prompt token is looked up in the radix tree, so queries are the prompt tokens.
-        "running sglang:num_running_reqs
-         waiting sglang:num_queue_reqs
-         kv_usage sglang:token_usage sglang:full_token_usage
-         prefix_queries sglang:prompt_tokens_total
-         prefix_hits sglang:cached_tokens_total
-         preemptions sglang:num_retracted_requests_total
-         prompt_tokens sglang:prompt_tokens_total
-         generation_tokens sglang:generation_tokens_total
-         ttft sglang:time_to_first_token_seconds
-         e2e sglang:e2e_request_latency_seconds
-         queue sglang:queue_time_seconds",
-    ),
-    (
-        Dialect::LlamaCpp,
-        "llamacpp:requests_processing llamacpp:tokens_predicted_total",
-        // Its prompt tokens are those that it computed; with those from the cache they are the prompts.
-        "running llamacpp:requests_processing
-         waiting llamacpp:requests_deferred
-         kv_usage llamacpp:kv_cache_usage_ratio
-         prefix_queries llamacpp:prompt_tokens_total+llamacpp:prompt_tokens_cached_total
-         prefix_hits llamacpp:prompt_tokens_cached_total
-         speculation_steps llamacpp:spec_decode_num_drafts_total
-         drafted llamacpp:spec_decode_num_draft_tokens_total
-         accepted llamacpp:spec_decode_num_accepted_tokens_total
-         accepted_at llamacpp:spec_decode_num_accepted_tokens_per_pos_total
-         prompt_tokens llamacpp:prompt_tokens_total+llamacpp:prompt_tokens_cached_total
-         generation_tokens llamacpp:tokens_predicted_total",
-    ),
-    (
-        Dialect::Tgi,
-        // One that has served no request yet has only the totals.
-        "tgi_queue_size tgi_batch_current_size tgi_request_count",
-        "running tgi_batch_current_size
-         waiting tgi_queue_size
-         prompt_tokens tgi_request_input_length_sum
-         generation_tokens tgi_request_generated_tokens_sum
-         e2e tgi_request_duration
-         queue tgi_request_queue_duration",
-    ),
-    (
-        Dialect::TensorrtLlm,
-        // Older ones have a counter of successes and some histograms, and no more.
-        "trtllm_num_requests_running trtllm_kv_cache_utilization trtllm_request_success_total \
-         trtllm_e2e_request_latency_seconds_count",
-        "running trtllm_num_requests_running
-         waiting trtllm_num_requests_waiting
-         kv_usage trtllm_kv_cache_utilization
-         cpu_kv_usage trtllm_kv_cache_host_utilization
-         prefix_queries trtllm_prompt_tokens_total
-         prefix_hits trtllm_prompt_cached_tokens_total
-         prompt_tokens trtllm_prompt_tokens_total
-         generation_tokens trtllm_generation_tokens_total
-         ttft trtllm_time_to_first_token_seconds
-         e2e trtllm_e2e_request_latency_seconds
-         queue trtllm_request_queue_time_seconds",
-    ),
-    (
-        Dialect::Triton,
-        "nv_trt_llm_request_metrics/active nv_trt_llm_kv_cache_block_metrics/fraction",
-        // Its active requests are those that it has taken in; of them some are in the batch.
-        "running nv_trt_llm_request_metrics/scheduled nv_trt_llm_request_metrics/active
-         waiting nv_trt_llm_request_metrics/waiting
-         kv_usage nv_trt_llm_kv_cache_block_metrics/fraction",
-    ),
-    (
-        Dialect::Dynamo,
-        "dynamo_frontend_inflight_requests dynamo_frontend_requests_total",
-        // Its requests in flight are those that wait, too, so how many run is not known.
-        "waiting dynamo_frontend_queued_requests
-         prefix_queries dynamo_frontend_input_sequence_tokens_sum
-         prefix_hits dynamo_frontend_cached_tokens_sum
-         prompt_tokens dynamo_frontend_input_sequence_tokens_sum
-         generation_tokens dynamo_frontend_output_tokens_total \
-             dynamo_frontend_output_sequence_tokens_sum
-         ttft dynamo_frontend_time_to_first_token_seconds
-         e2e dynamo_frontend_request_duration_seconds",
-    ),
-];
+/// The names of every server, in the order in which they are tried.
+static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| {
+    toml::from_str(include_str!("names.toml")).expect("a test reads the embedded table")
+});
 
-/// Every generation's names: a word has the same meaning under all of them.
-const VLLM: &str = "running vllm:num_requests_running
-    waiting vllm:num_requests_waiting
-    swapped vllm:num_requests_swapped
-    kv_usage vllm:kv_cache_usage_perc vllm:gpu_cache_usage_perc
-    cpu_kv_usage vllm:cpu_cache_usage_perc
-    prefix_queries vllm:prefix_cache_queries_total vllm:prefix_cache_queries \
-        vllm:gpu_prefix_cache_queries_total vllm:gpu_prefix_cache_queries
-    prefix_hits vllm:prefix_cache_hits_total vllm:prefix_cache_hits \
-        vllm:gpu_prefix_cache_hits_total vllm:gpu_prefix_cache_hits
-    preemptions vllm:num_preemptions_total vllm:num_preemptions
-    prompt_tokens vllm:prompt_tokens_total vllm:prompt_tokens
-    generation_tokens vllm:generation_tokens_total vllm:generation_tokens
-    speculation_steps vllm:spec_decode_num_drafts_total vllm:spec_decode_num_drafts
-    drafted vllm:spec_decode_num_draft_tokens_total vllm:spec_decode_num_draft_tokens
-    accepted vllm:spec_decode_num_accepted_tokens_total vllm:spec_decode_num_accepted_tokens
-    accepted_at vllm:spec_decode_num_accepted_tokens_per_pos_total \
-        vllm:spec_decode_num_accepted_tokens_per_pos
-    ttft vllm:time_to_first_token_seconds
-    e2e vllm:e2e_request_latency_seconds
-    queue vllm:request_queue_time_seconds";
+#[derive(Deserialize)]
+struct Vocabulary {
+    #[serde(rename = "server")]
+    servers: Vec<Server>,
+    names: BTreeMap<String, Names>,
+}
+
+/// One server, or one generation of it.
+#[derive(Deserialize)]
+struct Server {
+    dialect: Dialect,
+    /// Names of which one tells the dialect.
+    marks: String,
+    /// The key of its names.
+    names: String,
+}
+
+/// Words of ours, each with the rules that are tried for it in turn.
+type Names = BTreeMap<String, String>;
 
 /// One series with its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
