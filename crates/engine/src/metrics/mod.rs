@@ -22,11 +22,10 @@ mod tests;
 
 use std::collections::HashMap;
 
+use strum::VariantArray;
+
 use crate::scheduler::{Counters, Gauges, Generation, Listener, RequestEnd, RequestFacts, Step};
-use text::{
-    CHOICES, FIRST_TOKEN_S, Histogram, PER_TOKEN_S, REQUEST_S, SGLANG_FIRST_TOKEN_S,
-    SGLANG_PER_TOKEN_S, SGLANG_QUEUE_S, SGLANG_REQUEST_S, STEP_TOKENS, one_two_five,
-};
+use text::{Histogram, one_two_five};
 
 /// The `content-type` of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=1.0.0; charset=utf-8";
@@ -158,10 +157,7 @@ impl Metrics {
 
     /// Appends the whole text; what the scheduler counts itself is taken from it.
     pub fn render(&self, gauges: Gauges, counters: Counters, out: &mut String) {
-        match self.names {
-            MetricNames::VllmV1 | MetricNames::VllmV0 => pages::vllm(self, gauges, counters, out),
-            MetricNames::Sglang => pages::sglang(self, gauges, counters, out),
-        }
+        pages::render(self, gauges, counters, out);
     }
 
     /// All of a prompt is computed.
@@ -189,8 +185,8 @@ impl Metrics {
         if group.to_come > 0 {
             self.groups.insert(key, group);
         } else if !group.broken {
-            self.observed.choices.observe(f64::from(group.asked));
-            self.observed.longest_answer.observe(f64::from(group.longest));
+            self.observed.of(Seen::Choices).observe(f64::from(group.asked));
+            self.observed.of(Seen::LongestAnswer).observe(f64::from(group.longest));
         }
         request.front_ns
     }
@@ -216,7 +212,7 @@ impl Listener for Metrics {
         // without output (chunks of prompts alone) reaches no counter of vLLM's: its tokens are
         // counted with the first token that they lead to.
         if self.step_tokens > 0 {
-            self.observed.step_tokens.observe(self.step_tokens as f64);
+            self.observed.of(Seen::StepTokens).observe(self.step_tokens as f64);
             self.step_tokens = 0;
         }
         self.window.steps += 1;
@@ -250,12 +246,14 @@ impl Listener for Metrics {
         match request.last_token_ns.replace(at_ns) {
             // Tokens of one moment are one output.
             Some(before) if before == at_ns => {}
-            Some(before) => self.observed.inter_token.observe_ns(at_ns.saturating_sub(before)),
+            Some(before) => {
+                self.observed.of(Seen::InterToken).observe_ns(at_ns.saturating_sub(before));
+            }
             None => {
                 let request = *request;
                 self.prompt(&request);
                 if let Some(front_ns) = request.front_ns {
-                    self.observed.first_token.observe_ns(at_ns.saturating_sub(front_ns));
+                    self.observed.of(Seen::FirstToken).observe_ns(at_ns.saturating_sub(front_ns));
                 }
             }
         }
@@ -270,7 +268,9 @@ impl Listener for Metrics {
         }
         let front_ns = self.leave(facts.id, complete.then_some(facts.output_tokens));
         if let (None, Some(first_ns)) = (front_ns, facts.first_token_ns) {
-            self.observed.first_token.observe_ns(first_ns.saturating_sub(facts.arrived_ns));
+            self.observed
+                .of(Seen::FirstToken)
+                .observe_ns(first_ns.saturating_sub(facts.arrived_ns));
         }
         self.ended[facts.end as usize] += 1;
         if complete {
@@ -279,78 +279,73 @@ impl Listener for Metrics {
     }
 }
 
-/// Times in seconds, and counts of tokens and answers.
-#[derive(Debug)]
-struct Observed {
-    first_token: Histogram,
-    inter_token: Histogram,
-    per_output_token: Histogram,
-    request: Histogram,
-    queue: Histogram,
-    inference: Histogram,
-    prefill: Histogram,
-    decode: Histogram,
-    prompt_tokens: Histogram,
-    output_tokens: Histogram,
-    max_tokens: Histogram,
-    computed_prompt_tokens: Histogram,
+/// What is distributed: times in seconds, and counts of tokens and answers.
+#[derive(Clone, Copy, Debug, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+enum Seen {
+    FirstToken,
+    InterToken,
+    PerOutputToken,
+    Request,
+    Queue,
+    Inference,
+    Prefill,
+    Decode,
+    PromptTokens,
+    OutputTokens,
+    MaxTokens,
+    ComputedPromptTokens,
     /// The longest answer of each request.
-    longest_answer: Histogram,
+    LongestAnswer,
     /// Answers asked of each request.
-    choices: Histogram,
-    step_tokens: Histogram,
+    Choices,
+    StepTokens,
 }
+
+/// A histogram of each, in their order.
+#[derive(Debug)]
+struct Observed(Vec<Histogram>);
 
 impl Observed {
     fn new(names: MetricNames, max_model_len: u32) -> Self {
-        let [first_token, per_token, request, queue] = match names {
-            MetricNames::VllmV1 | MetricNames::VllmV0 => {
-                [FIRST_TOKEN_S, PER_TOKEN_S, REQUEST_S, REQUEST_S]
-            }
-            MetricNames::Sglang => {
-                [SGLANG_FIRST_TOKEN_S, SGLANG_PER_TOKEN_S, SGLANG_REQUEST_S, SGLANG_QUEUE_S]
-            }
+        let server = if names == MetricNames::Sglang { "sglang" } else { "vllm" };
+        let histogram = |seen: &Seen| {
+            let bounds = pages::bounds(server, seen.into());
+            Histogram::new(bounds.unwrap_or(&one_two_five(max_model_len)))
         };
-        let tokens = Histogram::new(&one_two_five(max_model_len));
-        let request = Histogram::new(request);
-        let per_token = Histogram::new(per_token);
-        Self {
-            first_token: Histogram::new(first_token),
-            inter_token: per_token.clone(),
-            per_output_token: per_token,
-            queue: Histogram::new(queue),
-            inference: request.clone(),
-            prefill: request.clone(),
-            decode: request.clone(),
-            request,
-            prompt_tokens: tokens.clone(),
-            output_tokens: tokens.clone(),
-            max_tokens: tokens.clone(),
-            computed_prompt_tokens: tokens.clone(),
-            longest_answer: tokens,
-            choices: Histogram::new(CHOICES),
-            step_tokens: Histogram::new(STEP_TOKENS),
-        }
+        Self(Seen::VARIANTS.iter().map(histogram).collect())
+    }
+
+    fn of(&mut self, seen: Seen) -> &mut Histogram {
+        &mut self.0[seen as usize]
+    }
+
+    fn named(&self, name: &str) -> Option<&Histogram> {
+        let seen: Seen = name.parse().ok()?;
+        self.0.get(seen as usize)
     }
 
     /// A request whose answer is complete.
     fn request(&mut self, facts: &RequestFacts, front_ns: u64) {
-        self.request.observe_ns(facts.ended_ns.saturating_sub(front_ns));
-        self.prompt_tokens.observe(f64::from(facts.prompt_tokens));
-        self.output_tokens.observe(f64::from(facts.output_tokens));
-        self.max_tokens.observe(f64::from(facts.max_tokens));
-        let computed = facts.prompt_tokens.saturating_sub(facts.cached_tokens);
-        self.computed_prompt_tokens.observe(f64::from(computed));
+        self.of(Seen::Request).observe_ns(facts.ended_ns.saturating_sub(front_ns));
+        for (seen, tokens) in [
+            (Seen::PromptTokens, facts.prompt_tokens),
+            (Seen::OutputTokens, facts.output_tokens),
+            (Seen::MaxTokens, facts.max_tokens),
+            (Seen::ComputedPromptTokens, facts.prompt_tokens.saturating_sub(facts.cached_tokens)),
+        ] {
+            self.of(seen).observe(f64::from(tokens));
+        }
         if let (Some(scheduled), Some(first), Some(last)) =
             (facts.scheduled_ns, facts.first_token_ns, facts.last_token_ns)
         {
-            self.queue.observe_ns(scheduled.saturating_sub(facts.arrived_ns));
-            self.prefill.observe_ns(first.saturating_sub(scheduled));
-            self.inference.observe_ns(last.saturating_sub(scheduled));
+            self.of(Seen::Queue).observe_ns(scheduled.saturating_sub(facts.arrived_ns));
+            self.of(Seen::Prefill).observe_ns(first.saturating_sub(scheduled));
+            self.of(Seen::Inference).observe_ns(last.saturating_sub(scheduled));
             let decode_ns = last.saturating_sub(first);
-            self.decode.observe_ns(decode_ns);
+            self.of(Seen::Decode).observe_ns(decode_ns);
             let gaps = f64::from(facts.output_tokens.saturating_sub(1).max(1));
-            self.per_output_token.observe(decode_ns as f64 / 1e9 / gaps);
+            self.of(Seen::PerOutputToken).observe(decode_ns as f64 / 1e9 / gaps);
         }
     }
 }

@@ -1,59 +1,170 @@
-//! The metrics under the names of each server: vLLM's v1 engine, its v0 engine, and SGLang.
+//! The metrics under the names of each server, from `families.toml`: vLLM's v1 engine, its v0 engine, and
+//! SGLang.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use super::text::{COUNTER, Exposition, GAUGE, Histogram, Label, number};
 use super::{MetricNames, Metrics};
 use crate::scheduler::{Counters, Gauges};
 
-// What families of several servers mean.
-const RUNNING: &str = "Requests that have a part in the steps.";
-const QUEUED: &str = "Requests in the queue.";
-const USAGE: &str = "Share of the KV blocks in use, from 0 to 1.";
-const PROMPT_TOKENS: &str = "Tokens of the prompts that are computed, cached ones as well.";
-const CACHED_TOKENS: &str = "Tokens of the prompts that are computed which the cache had.";
-const OUTPUT_TOKENS: &str = "Tokens of all answers so far.";
-const FIRST_TOKEN: &str = "Seconds from a request's arrival at the front end to its first token.";
-const INTER_TOKEN: &str = "Seconds between one output of a request and the next.";
-const REQUEST: &str = "Seconds from a request's arrival at the front end to its end.";
-const QUEUE: &str = "Seconds from a request's arrival at the scheduler to its first step.";
-
-enum Family<'a> {
+/// What a family holds.
+enum Value {
     Gauge(f64),
     Counter(u64),
-    Distribution(&'a Histogram),
+    Distribution(Histogram),
     /// Gauges or counters, by the values of a label.
-    By(&'static str, &'static str, &'a [(&'static str, f64)]),
+    By(&'static str, &'static str, Vec<(&'static str, f64)>),
 }
-use Family::{By, Counter, Distribution, Gauge};
+use Value::{By, Counter, Distribution, Gauge};
 
-/// Whether this server has the family, its name, its meaning, and what it holds.
-type Row<'a> = (bool, &'static str, &'static str, Family<'a>);
+/// What is known when a page is written.
+struct Known<'a> {
+    metrics: &'a Metrics,
+    gauges: Gauges,
+    counters: Counters,
+}
 
-/// Writes families whose names begin with `prefix`.
-fn write<'a>(page: &mut Exposition<'_>, prefix: &str, rows: impl IntoIterator<Item = Row<'a>>) {
-    for (_, name, help, family) in rows.into_iter().filter(|row| row.0) {
-        let name = format!("{prefix}:{name}");
-        match family {
-            Gauge(value) => page.samples(GAUGE, &name, help, &[(&[], value)]),
-            Counter(value) => page.samples(COUNTER, &name, help, &[(&[], value as f64)]),
-            Distribution(histogram) => page.histogram(&name, help, histogram),
-            By(kind, label, samples) => {
-                let labels: Vec<_> = samples.iter().map(|sample| [(label, sample.0)]).collect();
-                let samples = labels.iter().zip(samples);
-                let samples: Vec<_> = samples.map(|(label, of)| (label.as_slice(), of.1)).collect();
-                page.samples(kind, &name, help, &samples);
+/// The content of `families.toml`.
+#[derive(Deserialize)]
+struct Tables {
+    families: Vec<[String; 4]>,
+    bounds: BTreeMap<String, Vec<f64>>,
+}
+
+static TABLES: LazyLock<Tables> = LazyLock::new(|| {
+    toml::from_str(include_str!("families.toml")).expect("a test reads the embedded tables")
+});
+
+/// Whether a list of words has `wanted`.
+fn lists(words: &str, wanted: &str) -> bool {
+    words.split(' ').any(|word| word == wanted)
+}
+
+/// Name, value and meaning of the families of a server.
+fn families(server: &str) -> impl Iterator<Item = [&'static str; 3]> {
+    let rows = TABLES.families.iter().filter(move |row| lists(&row[0], server));
+    rows.map(|[_, name, value, help]| [name.as_str(), value, help])
+}
+
+/// The bounds of a server's histogram; `None` where they depend on the model.
+pub(super) fn bounds(server: &str, name: &str) -> Option<&'static [f64]> {
+    let is_for = |key: &str| lists(key, server) && lists(key, name);
+    TABLES.bounds.iter().find(|(key, _)| is_for(key)).map(|(_, bounds)| bounds.as_slice())
+}
+
+impl Known<'_> {
+    /// Writes the families of a server.
+    fn write(&self, page: &mut Exposition<'_>, server: &str) {
+        for [name, value, help] in families(server) {
+            match self.value(value) {
+                None => {}
+                Some(Gauge(value)) => page.samples(GAUGE, name, help, &[(&[], value)]),
+                Some(Counter(value)) => page.samples(COUNTER, name, help, &[(&[], value as f64)]),
+                Some(Distribution(histogram)) => page.histogram(name, help, &histogram),
+                Some(By(kind, label, samples)) => {
+                    let labels: Vec<_> = samples.iter().map(|sample| [(label, sample.0)]).collect();
+                    let samples = labels.iter().zip(&samples);
+                    let samples: Vec<_> =
+                        samples.map(|(label, of)| (label.as_slice(), of.1)).collect();
+                    page.samples(kind, name, help, &samples);
+                }
             }
         }
+    }
+
+    /// The value that a family names; a name of none of these is that of a distribution.
+    fn value(&self, name: &str) -> Option<Value> {
+        let Self { metrics, gauges, counters } = self;
+        let [stop, length, abort] = metrics.ended;
+        Some(match name {
+            "none" => Gauge(0.0),
+            "running" => Gauge(gauges.running.into()),
+            "waiting" => Gauge(gauges.waiting.into()),
+            "waiting_by_reason" => {
+                let waiting = f64::from(gauges.waiting);
+                By(GAUGE, "reason", vec![("capacity", waiting), ("deferred", 0.0)])
+            }
+            "sleep" => {
+                let states = [("awake", 1.0), ("weights_offloaded", 0.0), ("discard_all", 0.0)];
+                By(GAUGE, "sleep_state", states.to_vec())
+            }
+            "kv_usage" => Gauge(gauges.kv_usage),
+            "all_hit_rate" => Gauge(self.all_hit_rate()),
+            "step_hit_rate" => Gauge(metrics.hit_rate),
+            "prefix_queries" => Counter(counters.prefix_queries),
+            "prefix_hits" => Counter(counters.prefix_hits),
+            "preemptions" => Counter(counters.preemptions),
+            "prompt_tokens_so_far" => Counter(counters.prompt_tokens),
+            "prompt_tokens_by_source" => {
+                let cached = metrics.cached_prompt_tokens;
+                let computed = counters.prompt_tokens.saturating_sub(cached) as f64;
+                let sources = [("local_compute", computed), ("local_cache_hit", cached as f64)];
+                By(COUNTER, "source", [&sources[..], &[("external_kv_transfer", 0.0)]].concat())
+            }
+            "cached_tokens" => Counter(metrics.cached_prompt_tokens),
+            "generation_tokens" => Counter(counters.generation_tokens),
+            "ended" => {
+                let mut ends = vec![("stop", stop), ("length", length), ("abort", abort)];
+                // This engine does not fail a request, and knows no repetition.
+                let is_v1 = metrics.names == MetricNames::VllmV1;
+                ends.extend([("error", 0), ("repetition", 0)].into_iter().filter(|_| is_v1));
+                let ends = ends.into_iter().map(|(how, count)| (how, count as f64));
+                By(COUNTER, "finished_reason", ends.collect())
+            }
+            "whole_answers" => Counter(stop + length),
+            "aborted" => Counter(abort),
+            "used_tokens" => Gauge((gauges.kv_usage * self.capacity()).round()),
+            "capacity" => Gauge(self.capacity()),
+            "tokens_per_s" if gauges.running == 0 => Gauge(0.0),
+            "tokens_per_s" => Gauge(metrics.tokens_per_s),
+            "step_tokens" => {
+                // With the step whose tokens came last.
+                let mut histogram = metrics.observed.named(name)?.clone();
+                if metrics.step_tokens > 0 {
+                    histogram.observe(metrics.step_tokens as f64);
+                }
+                Distribution(histogram)
+            }
+            other => Distribution(metrics.observed.named(other)?.clone()),
+        })
+    }
+
+    /// v0 looked preempted requests up like any others.
+    fn all_hit_rate(&self) -> f64 {
+        let counters = &self.counters;
+        let looked_up = counters.prefix_queries + counters.prefix_queries_preempted;
+        let found = counters.prefix_hits + counters.prefix_hits_preempted;
+        let has_cache = self.metrics.labels.cache.prefix_caching;
+        if has_cache { found as f64 / looked_up.max(1) as f64 } else { -1.0 }
+    }
+
+    /// Tokens that the KV cache can hold; the null block holds nothing.
+    fn capacity(&self) -> f64 {
+        let cache = &self.metrics.labels.cache;
+        f64::from(cache.blocks.saturating_sub(1)) * f64::from(cache.block_size)
+    }
+}
+
+/// Appends the whole text.
+pub(super) fn render(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
+    let known = Known { metrics, gauges, counters };
+    match metrics.names {
+        MetricNames::VllmV1 | MetricNames::VllmV0 => vllm(&known, out),
+        MetricNames::Sglang => sglang(&known, out),
     }
 }
 
 /// The v0 engine had no label `engine`, and left out `_created`.
-pub(super) fn vllm(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
+fn vllm(known: &Known<'_>, out: &mut String) {
+    let metrics = known.metrics;
     let v1 = metrics.names == MetricNames::VllmV1;
     let labels = [("engine", "0"), ("model_name", &metrics.labels.model)];
     let created = v1.then_some(metrics.labels.started_unix_s);
     let mut page = Exposition::new(out, if v1 { &labels } else { &labels[1..] }, created);
-    counted(&mut page, metrics, gauges, counters);
-    observed(&mut page, metrics);
+    known.write(&mut page, if v1 { "v1" } else { "v0" });
     page.relabel(if v1 { &labels[..1] } else { &[] });
     cache_config(&mut page, metrics);
     page.relabel(&[]);
@@ -65,98 +176,6 @@ pub(super) fn vllm(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &
     let samples = samples.map(|(labels, (_, count))| (labels.as_slice(), *count as f64));
     let samples: Vec<_> = samples.collect();
     page.samples(COUNTER, "http_requests_total", "HTTP requests that were answered.", &samples);
-}
-
-fn counted(page: &mut Exposition<'_>, metrics: &Metrics, gauges: Gauges, counters: Counters) {
-    let v1 = metrics.names == MetricNames::VllmV1;
-    let reasons = "Requests in the queue, by what they wait for; this engine defers none.";
-    let waiting = [("capacity", f64::from(gauges.waiting)), ("deferred", 0.0)];
-    let sleeps = [("awake", 1.0), ("weights_offloaded", 0.0), ("discard_all", 0.0)];
-    let swapped =
-        "Requests whose blocks lie in host memory; this engine computes them again instead.";
-    let hit_rate = "Share of the tokens looked up that the prefix cache had; -1 without one.";
-    // v0 looked preempted requests up like any others.
-    let looked_up = counters.prefix_queries + counters.prefix_queries_preempted;
-    let found = counters.prefix_hits + counters.prefix_hits_preempted;
-    let has_cache = metrics.labels.cache.prefix_caching;
-    let rate = if has_cache { found as f64 / looked_up.max(1) as f64 } else { -1.0 };
-    let queries = "Tokens looked up in the prefix cache by requests that came for the first time.";
-    let hits = "Tokens that the prefix cache had, of those looked up.";
-    let preemptions = "How often a request lost its blocks to another.";
-    let by_source =
-        "Tokens of the prompts that are computed, by where their keys and values came from.";
-    let cached = metrics.cached_prompt_tokens;
-    let sources = [
-        ("local_compute", counters.prompt_tokens.saturating_sub(cached) as f64),
-        ("local_cache_hit", cached as f64),
-        ("external_kv_transfer", 0.0),
-    ];
-    let [stop, length, abort] = metrics.ended.map(|count| count as f64);
-    // This engine does not fail a request, and knows no repetition.
-    let ends =
-        [("stop", stop), ("length", length), ("abort", abort), ("error", 0.0), ("repetition", 0.0)];
-    let ends = By(COUNTER, "finished_reason", if v1 { &ends } else { &ends[..3] });
-    let rows = [
-        (true, "num_requests_running", RUNNING, Gauge(gauges.running.into())),
-        (true, "num_requests_waiting", QUEUED, Gauge(gauges.waiting.into())),
-        (v1, "num_requests_waiting_by_reason", reasons, By(GAUGE, "reason", &waiting)),
-        (v1, "engine_sleep_state", SLEEPS, By(GAUGE, "sleep_state", &sleeps)),
-        (v1, "kv_cache_usage_perc", USAGE, Gauge(gauges.kv_usage)),
-        (!v1, "num_requests_swapped", swapped, Gauge(0.0)),
-        (!v1, "gpu_cache_usage_perc", USAGE, Gauge(gauges.kv_usage)),
-        (!v1, "cpu_cache_usage_perc", "Share of the blocks in host memory in use.", Gauge(0.0)),
-        (!v1, "gpu_prefix_cache_hit_rate", hit_rate, Gauge(rate)),
-        (v1, "prefix_cache_queries_total", queries, Counter(counters.prefix_queries)),
-        (v1, "prefix_cache_hits_total", hits, Counter(counters.prefix_hits)),
-        (true, "num_preemptions_total", preemptions, Counter(counters.preemptions)),
-        (true, "prompt_tokens_total", PROMPT_TOKENS, Counter(counters.prompt_tokens)),
-        (v1, "prompt_tokens_by_source_total", by_source, By(COUNTER, "source", &sources)),
-        (v1, "prompt_tokens_cached_total", CACHED_TOKENS, Counter(cached)),
-        (true, "generation_tokens_total", OUTPUT_TOKENS, Counter(counters.generation_tokens)),
-        (true, "request_success_total", "Requests that ended, by how.", ends),
-    ];
-    write(page, "vllm", rows);
-}
-
-const SLEEPS: &str = "Which state the engine is in; this one never sleeps.";
-
-fn observed(page: &mut Exposition<'_>, metrics: &Metrics) {
-    let v1 = metrics.names == MetricNames::VllmV1;
-    let seen = &metrics.observed;
-    // With the step whose tokens came last.
-    let mut step_tokens = seen.step_tokens.clone();
-    if metrics.step_tokens > 0 {
-        step_tokens.observe(metrics.step_tokens as f64);
-    }
-    let step =
-        "Tokens of one step: those it generated, and the prompts that it finished computing.";
-    let longest = "Tokens of the longest answer to a request.";
-    let most = "Most tokens that an answer was allowed.";
-    let per_token = "Seconds per token after the first, averaged over a request.";
-    let inference = "Seconds from a request's first step to its last token.";
-    let prefill = "Seconds from a request's first step to its first token.";
-    let decode = "Seconds from a request's first token to its last.";
-    let computed = "Prompt tokens of a request that the cache did not have.";
-    let rows = [
-        (true, "request_prompt_tokens", "Tokens of a request's prompt.", &seen.prompt_tokens),
-        (true, "request_generation_tokens", "Tokens of an answer.", &seen.output_tokens),
-        (true, "iteration_tokens_total", step, &step_tokens),
-        (true, "request_max_num_generation_tokens", longest, &seen.longest_answer),
-        (true, "request_params_n", "Answers requested (n).", &seen.choices),
-        (true, "request_params_max_tokens", most, &seen.max_tokens),
-        (true, "time_to_first_token_seconds", FIRST_TOKEN, &seen.first_token),
-        (v1, "inter_token_latency_seconds", INTER_TOKEN, &seen.inter_token),
-        (!v1, "time_per_output_token_seconds", INTER_TOKEN, &seen.inter_token),
-        (v1, "request_time_per_output_token_seconds", per_token, &seen.per_output_token),
-        (true, "e2e_request_latency_seconds", REQUEST, &seen.request),
-        (true, "request_queue_time_seconds", QUEUE, &seen.queue),
-        (true, "request_inference_time_seconds", inference, &seen.inference),
-        (true, "request_prefill_time_seconds", prefill, &seen.prefill),
-        (true, "request_decode_time_seconds", decode, &seen.decode),
-        (v1, "request_prefill_kv_computed_tokens", computed, &seen.computed_prompt_tokens),
-        (!v1, "time_in_queue_requests", QUEUE, &seen.queue),
-    ];
-    write(page, "vllm", rows.map(|(has, name, help, of)| (has, name, help, Distribution(of))));
 }
 
 fn cache_config(page: &mut Exposition<'_>, metrics: &Metrics) {
@@ -187,42 +206,33 @@ fn cache_config(page: &mut Exposition<'_>, metrics: &Metrics) {
 /// SGLang's scheduler labels its samples with its rank; its front end does not. Both write to files
 /// that a third process reads, and `_created` is lost on that way. SGLang counts the tokens of a
 /// request when it ends; here they are counted as they come, so that a rate over them is one.
-pub(super) fn sglang(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
-    let model = ("model_name", metrics.labels.model.as_str());
+fn sglang(known: &Known<'_>, out: &mut String) {
+    let model = ("model_name", known.metrics.labels.model.as_str());
     let ranks = [("engine_type", "unified"), model, ("pp_rank", "0"), ("tp_rank", "0")];
     let mut page = Exposition::new(out, &ranks, None);
-    let (cache, seen) = (&metrics.labels.cache, &metrics.observed);
-    // The null block holds nothing.
-    let capacity = f64::from(cache.blocks.saturating_sub(1)) * f64::from(cache.block_size);
-    let used = (gauges.kv_usage * capacity).round();
-    let usage = "Share of the KV cache's tokens in use, from 0 to 1.";
-    let rate = "Tokens of answers per second in the last 40 steps; 0 when nothing runs.";
-    let per_s = if gauges.running == 0 { 0.0 } else { metrics.tokens_per_s };
-    let hits = "Share of the prompt tokens that the cache had, in the last step with prompts.";
-    let retracted = "How often a request lost its memory to another.";
-    let scheduler = [
-        (true, "num_running_reqs", RUNNING, Gauge(gauges.running.into())),
-        (true, "num_queue_reqs", QUEUED, Gauge(gauges.waiting.into())),
-        (true, "num_used_tokens", "Tokens of the KV cache in use.", Gauge(used)),
-        (true, "token_usage", usage, Gauge(gauges.kv_usage)),
-        (true, "max_total_num_tokens", "Tokens that the KV cache can hold.", Gauge(capacity)),
-        (true, "gen_throughput", rate, Gauge(per_s)),
-        (true, "cache_hit_rate", hits, Gauge(metrics.hit_rate)),
-        (true, "num_retracted_requests_total", retracted, Counter(counters.preemptions)),
-        (true, "queue_time_seconds", QUEUE, Distribution(&seen.queue)),
-    ];
-    write(&mut page, "sglang", scheduler);
+    known.write(&mut page, "sglang");
     page.relabel(&[model]);
-    let [stop, length, abort] = metrics.ended;
-    let front_end = [
-        (true, "prompt_tokens_total", PROMPT_TOKENS, Counter(counters.prompt_tokens)),
-        (true, "generation_tokens_total", OUTPUT_TOKENS, Counter(counters.generation_tokens)),
-        (true, "cached_tokens_total", CACHED_TOKENS, Counter(metrics.cached_prompt_tokens)),
-        (true, "num_requests_total", "Requests with a whole answer.", Counter(stop + length)),
-        (true, "num_aborted_requests_total", "Requests that were aborted.", Counter(abort)),
-        (true, "time_to_first_token_seconds", FIRST_TOKEN, Distribution(&seen.first_token)),
-        (true, "inter_token_latency_seconds", INTER_TOKEN, Distribution(&seen.inter_token)),
-        (true, "e2e_request_latency_seconds", REQUEST, Distribution(&seen.request)),
-    ];
-    write(&mut page, "sglang", front_end);
+    known.write(&mut page, "sglang-front");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MetricNames, Seen};
+    use super::*;
+
+    #[test]
+    fn every_family_has_a_value_and_every_distribution_a_family() {
+        let metrics = crate::metrics::tests::metrics(MetricNames::VllmV1);
+        let (gauges, counters) = (Gauges::default(), Counters::default());
+        let known = Known { metrics: &metrics, gauges, counters };
+        let servers = ["v0", "v1", "sglang", "sglang-front"];
+        let all: Vec<_> = servers.into_iter().flat_map(families).collect();
+        for [name, value, help] in &all {
+            assert!(known.value(value).is_some() && help.ends_with('.'), "{name}: {value}");
+        }
+        for seen in <Seen as strum::VariantArray>::VARIANTS {
+            let seen: &str = seen.into();
+            assert!(all.iter().any(|[_, value, _]| *value == seen), "{seen}");
+        }
+    }
 }

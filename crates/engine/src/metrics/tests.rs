@@ -12,7 +12,7 @@ use crate::scheduler::{Counters, Gauges, Listener, RequestEnd, RequestFacts, Ste
 
 const MS: u64 = 1_000_000;
 
-fn metrics(names: MetricNames) -> Metrics {
+pub(super) fn metrics(names: MetricNames) -> Metrics {
     Metrics::new(names, labels("tiny"))
 }
 

@@ -49,11 +49,27 @@ pub fn catalogue() -> &'static Catalogue {
     })
 }
 
+/// Hardware and a model of which nothing is known: nothing bounds their steps, the memory holds any model, and any
+/// layout divides its layers and heads, which have no size.
+#[derive(Debug, Deserialize)]
+pub(super) struct Unknown {
+    pub(super) gpu: Gpu,
+    pub(super) model: Model,
+}
+
+/// # Panics
+///
+/// Never: the built-in data are read by tests.
+pub(super) fn unknown() -> Unknown {
+    let unknown = toml::from_str(include_str!("../../profiles/unknown.toml"));
+    unknown.expect("tests read what stands for unknown hardware")
+}
+
 impl Catalogue {
     pub(super) fn gpu(&self, name: &str) -> Result<&Gpu, ProfileError> {
         let known = |gpu: &&Gpu| is(name, &gpu.name) || gpu.aliases.iter().any(|a| is(name, a));
         let names = || self.hardware.iter().map(|gpu| &*gpu.name);
-        self.hardware.iter().find(known).ok_or_else(|| unknown("hardware", name, names()))
+        self.hardware.iter().find(known).ok_or_else(|| not_found("hardware", name, names()))
     }
 
     pub(super) fn model(&self, name: &str) -> Result<&Model, ProfileError> {
@@ -62,7 +78,7 @@ impl Catalogue {
             own.into_iter().chain(&model.aliases).any(|known| is(name, known))
         };
         let names = || self.models.iter().map(|model| &*model.name);
-        self.models.iter().find(known).ok_or_else(|| unknown("model", name, names()))
+        self.models.iter().find(known).ok_or_else(|| not_found("model", name, names()))
     }
 
     pub(super) fn profile(&self, name: &str) -> Option<&ProfileFile> {
@@ -76,7 +92,7 @@ impl Catalogue {
         let files = self.profiles.iter().map(|profile| profile.name.clone());
         // A file may have the name of the combination that it describes.
         let names: BTreeSet<String> = files.chain(combinations).collect();
-        unknown("profile", name, names.iter().map(String::as_str))
+        not_found("profile", name, names.iter().map(String::as_str))
     }
 
     /// The GPU and the model whose names, joined, begin `name`, and what follows them.
@@ -100,7 +116,7 @@ fn is(typed: &str, name: &str) -> bool {
     typed.eq_ignore_ascii_case(name)
 }
 
-fn unknown<'n>(
+fn not_found<'n>(
     kind: &'static str,
     typed: &str,
     known: impl Iterator<Item = &'n str>,
@@ -186,28 +202,6 @@ pub struct Link {
 pub(super) const UNKNOWN: &str = "unknown";
 
 impl Gpu {
-    /// One of which nothing is known: nothing bounds its steps, and its memory holds any model.
-    pub(super) fn unknown() -> Self {
-        Self {
-            name: UNKNOWN.to_owned(),
-            title: "GPU that is not stated".to_owned(),
-            source: String::new(),
-            vendor: Vendor::Nvidia,
-            aliases: Vec::new(),
-            memory_gib: f64::from(1 << 20),
-            bandwidth: f64::MAX,
-            flops: Flops { fp16: f64::MAX, bf16: Some(f64::MAX), fp8: None, int8: None },
-            unpacks_fp8: false,
-            graphs_max: GRAPHS_MAX,
-            link: Link {
-                kind: UNKNOWN.to_owned(),
-                bandwidth: f64::MAX,
-                latency_s: 0.0,
-                mesh_peers: None,
-            },
-        }
-    }
-
     pub(super) fn is_unknown(&self) -> bool {
         self.name == UNKNOWN
     }
@@ -325,32 +319,6 @@ impl Parameters {
 }
 
 impl Model {
-    /// One of which nothing is known but how long its contexts may be.
-    pub(super) fn unknown(max_position_embeddings: u32) -> Self {
-        Self {
-            name: UNKNOWN.to_owned(),
-            title: "a model that is not stated".to_owned(),
-            id: UNKNOWN.to_owned(),
-            source: String::new(),
-            aliases: Vec::new(),
-            parameters: 0.0,
-            active_parameters: None,
-            quantization: None,
-            // As many as any layout divides, of no size.
-            layers: 1024,
-            attention_heads: 720_720,
-            kv_heads: 720_720,
-            hidden_size: 0,
-            head_dim: 0,
-            intermediate_size: 0,
-            vocab_size: 0,
-            max_position_embeddings,
-            tie_word_embeddings: false,
-            moe: None,
-            mla: None,
-        }
-    }
-
     pub fn count(&self) -> Parameters {
         let hidden = f64::from(self.hidden_size);
         let table = f64::from(self.vocab_size) * hidden;

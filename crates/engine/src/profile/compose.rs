@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
+use inferometer_model::variant_name;
 use inferometer_model::whole::to_u32;
 use serde::{Deserialize, Serialize};
 
-use super::catalogue::catalogue;
+use super::catalogue::{catalogue, unknown};
 use super::{
     DEFAULT, Dtype, EngineGeneration, EngineTable, GIB, Gpu, KvCacheDtype, MIB, Model, Profile,
     ProfileError, Quantization, SchedulingPolicy, Shortage,
@@ -260,12 +261,13 @@ fn composed_name(gpu: &Gpu, model: &Model, numbers: Numbers, (tp, pp): (u32, u32
         if gpus > 1 { format!("-{flag}{gpus}") } else { String::new() }
     };
     let published = model.quantization.unwrap_or(Quantization::None);
-    let weights = match numbers.quantization {
-        own if own == published => "",
-        Quantization::None => "-bf16",
-        Quantization::Fp8 => "-fp8",
-        Quantization::Int8 => "-int8",
-        Quantization::Int4 => "-int4",
+    let own = numbers.quantization;
+    let weights = if own == published {
+        String::new()
+    } else if own == Quantization::None {
+        "-bf16".to_owned()
+    } else {
+        format!("-{}", variant_name(&own))
     };
     format!("{}-{}{}{}{weights}", gpu.name, model.name, layout("tp", tp), layout("pp", pp))
 }
@@ -385,7 +387,7 @@ impl ProfileFile {
         let own = self.gpu.as_ref().filter(|gpu| name == Some(&gpu.name));
         match (own, name) {
             (Some(gpu), _) => Ok(gpu.clone()),
-            (None, None) if self.law.is_some() => Ok(Gpu::unknown()),
+            (None, None) if self.law.is_some() => Ok(unknown().gpu),
             (None, _) => catalogue().gpu(name.unwrap_or_default()).cloned(),
         }
     }
@@ -395,7 +397,7 @@ impl ProfileFile {
         let own = self.model.as_ref().filter(|model| name == Some(&model.name));
         match (own, name) {
             (Some(model), _) => Ok(model.clone()),
-            (None, None) if self.law.is_some() => Ok(Model::unknown(SETTING_MAX)),
+            (None, None) if self.law.is_some() => Ok(unknown().model),
             (None, _) => catalogue().model(name.unwrap_or_default()).cloned(),
         }
     }
@@ -509,11 +511,10 @@ impl Numbers {
     /// As in `bfloat16` or `half, int4 weights, fp8 KV cache`.
     pub fn description(self) -> String {
         let dtype = if self.dtype == Dtype::Bfloat16 { "bfloat16" } else { "half" };
-        let weights = match self.quantization {
-            Quantization::None => "",
-            Quantization::Fp8 => ", fp8 weights",
-            Quantization::Int8 => ", int8 weights",
-            Quantization::Int4 => ", int4 weights",
+        let weights = if self.quantization == Quantization::None {
+            String::new()
+        } else {
+            format!(", {} weights", variant_name(&self.quantization))
         };
         let cache = if self.fp8_kv_cache { ", fp8 KV cache" } else { "" };
         format!("{dtype}{weights}{cache}")

@@ -7,7 +7,7 @@
 //! requests first, then those that wait; prompts and answers alike are requests with tokens to
 //! catch up on.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use inferometer_model::whole::to_u32;
 
@@ -285,7 +285,8 @@ struct State {
     places: HashMap<u64, usize>,
     /// In the order of their admission.
     running: Vec<usize>,
-    waiting: Waiting,
+    /// In the order in which they will come in.
+    waiting: BTreeMap<Rank, usize>,
     pool: BlockPool,
     counters: Counters,
 }
@@ -297,7 +298,7 @@ impl State {
             free_places: Vec::new(),
             places: HashMap::new(),
             running: Vec::new(),
-            waiting: Waiting::new(config.policy),
+            waiting: BTreeMap::new(),
             pool: BlockPool::new(config.blocks),
             counters: Counters::default(),
             config,
@@ -318,21 +319,25 @@ impl State {
             self.entries.len() - 1
         });
         self.places.insert(entry.facts.id, place);
-        self.waiting.push(place, &entry);
+        self.waiting.insert(entry.rank(self.config.policy), place);
         self.entries[place] = Some(entry);
     }
 
     /// Who is next among those who had arrived `until` then; among all without it.
     fn first_waiting(&self, until: Until) -> Option<usize> {
-        let place = self.waiting.first(until)?;
-        // Requests are in order, so none after one that is too new is older.
-        let is_known = until.is_none_or(|until| self.entry(place).facts.arrived_ns <= until);
-        is_known.then_some(place)
+        let arrived_ns = |place: &usize| self.entry(*place).facts.arrived_ns;
+        let is_known = |place: &usize| until.is_none_or(|until| arrived_ns(place) <= until);
+        let mut places = self.waiting.values().copied();
+        match self.config.policy {
+            // None after one that is too new is older.
+            Policy::Fcfs => places.next().filter(is_known),
+            Policy::Priority => places.find(is_known),
+        }
     }
 
     fn leave_queue(&mut self, place: usize) {
-        let entry = self.entries[place].as_ref().expect("a place in a queue has its request");
-        self.waiting.remove(entry);
+        let rank = self.entry(place).rank(self.config.policy);
+        self.waiting.remove(&rank);
     }
 
     /// A request's part in a step is over: perhaps a token, and perhaps the last. Returns whether it was the last.
@@ -381,12 +386,14 @@ impl State {
     /// Takes all blocks from a running request and lets it wait again.
     fn preempt(&mut self, place: usize) {
         self.free_blocks(place);
-        let entry = self.entry_mut(place);
-        (entry.computed, entry.named) = (0, 0);
-        entry.facts.preemptions += 1;
         self.counters.preemptions += 1;
-        let entry = self.entries[place].as_ref().expect("a place in a queue has its request");
-        self.waiting.push_again(place, entry);
+        let turn = -self.counters.preemptions.cast_signed();
+        let policy = self.config.policy;
+        let entry = self.entry_mut(place);
+        (entry.computed, entry.named, entry.turn) = (0, 0, turn);
+        entry.facts.preemptions += 1;
+        let rank = entry.rank(policy);
+        self.waiting.insert(rank, place);
     }
 
     /// The blocks that hold the beginning of what a request knows: as many full ones in a row as
@@ -456,6 +463,8 @@ struct Entry {
     /// Counts requests since the start: order among equals, and proof that a place has not
     /// changed hands.
     serial: u64,
+    /// Its place in the line. Who had its place before goes ahead of those that had none.
+    turn: i64,
     priority: i32,
     /// Tokens whose keys and values are computed, or will be when the steps under way have ended.
     computed: u32,
@@ -475,6 +484,7 @@ impl Entry {
     fn new(request: SchedulerRequest, serial: u64, arrived_ns: u64) -> Self {
         Self {
             serial,
+            turn: serial.cast_signed(),
             priority: request.priority,
             computed: 0,
             blocks: Vec::new(),
@@ -490,6 +500,13 @@ impl Entry {
                 max_tokens: request.stop.max_tokens,
                 ..RequestFacts::default()
             },
+        }
+    }
+
+    fn rank(&self, policy: Policy) -> Rank {
+        match policy {
+            Policy::Fcfs => (self.turn, 0, 0),
+            Policy::Priority => (self.priority.into(), self.facts.arrived_ns, self.serial),
         }
     }
 
@@ -523,107 +540,9 @@ impl Entry {
     }
 }
 
-/// Places of the requests that wait.
-#[derive(Debug)]
-enum Waiting {
-    Fcfs(Line),
-    Priority(BTreeMap<Rank, usize>),
-}
-
 /// The smaller goes first. No two are equal: equals that take blocks from each other in turn would
 /// do so for ever.
-type Rank = (i32, u64, u64);
-
-fn rank(entry: &Entry) -> Rank {
-    (entry.priority, entry.facts.arrived_ns, entry.serial)
-}
-
-impl Waiting {
-    fn new(policy: Policy) -> Self {
-        match policy {
-            Policy::Fcfs => Self::Fcfs(Line::default()),
-            Policy::Priority => Self::Priority(BTreeMap::new()),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Fcfs(line) => line.len(),
-            Self::Priority(places) => places.len(),
-        }
-    }
-
-    /// The next request. By priority, one that came after `until` does not delay those that came before.
-    fn first(&self, until: Until) -> Option<usize> {
-        match (self, until) {
-            (Self::Fcfs(line), _) => line.first(),
-            (Self::Priority(places), None) => places.values().next().copied(),
-            (Self::Priority(places), Some(until)) => {
-                let known = places.iter().find(|((_, arrived_ns, _), _)| *arrived_ns <= until);
-                known.map(|(_, place)| *place)
-            }
-        }
-    }
-
-    fn push(&mut self, place: usize, entry: &Entry) {
-        match self {
-            Self::Fcfs(line) => line.places.push_back((place, entry.serial)),
-            Self::Priority(places) => drop(places.insert(rank(entry), place)),
-        }
-    }
-
-    /// One that had its place before and goes ahead of those that had none.
-    fn push_again(&mut self, place: usize, entry: &Entry) {
-        match self {
-            Self::Fcfs(line) => line.places.push_front((place, entry.serial)),
-            Self::Priority(_) => self.push(place, entry),
-        }
-    }
-
-    fn remove(&mut self, entry: &Entry) {
-        match self {
-            Self::Fcfs(line) => line.remove(entry.serial),
-            Self::Priority(places) => drop(places.remove(&rank(entry))),
-        }
-    }
-}
-
-/// Places in order, with the serials of their requests. Who leaves from the middle is only struck
-/// off, and dropped when all before it are gone, so that leaving a long line takes no longer than
-/// leaving a short one. The first is never one that was struck off.
-#[derive(Debug, Default)]
-struct Line {
-    places: VecDeque<(usize, u64)>,
-    struck: HashSet<u64>,
-}
-
-impl Line {
-    fn len(&self) -> usize {
-        self.places.len() - self.struck.len()
-    }
-
-    fn first(&self) -> Option<usize> {
-        self.places.front().map(|(place, _)| *place)
-    }
-
-    fn remove(&mut self, serial: u64) {
-        if self.places.front().is_some_and(|(_, first)| *first == serial) {
-            self.places.pop_front();
-        } else {
-            self.struck.insert(serial);
-        }
-        while let Some((_, first)) = self.places.front()
-            && self.struck.remove(first)
-        {
-            self.places.pop_front();
-        }
-        // A first that stays for long must not let those who come and leave behind it pile up.
-        if self.places.len() < 2 * self.struck.len() {
-            let struck = std::mem::take(&mut self.struck);
-            self.places.retain(|(_, serial)| !struck.contains(serial));
-        }
-    }
-}
+type Rank = (i64, u64, u64);
 
 /// Who may come in from the queue: those who had arrived by this time; all without one.
 type Until = Option<u64>;
@@ -645,7 +564,8 @@ fn assemble(state: &mut State, now_ns: u64, until: Until) -> Batch {
         // It gets its blocks, if need be at the cost of others.
         while 0 < tokens && !state.allocate(place, target, &[]) {
             let last = state.running.len() - 1;
-            let rank_at = |index: &usize| rank(state.entry(state.running[*index]));
+            let rank_at =
+                |index: &usize| state.entry(state.running[*index]).rank(state.config.policy);
             let index = match state.config.policy {
                 Policy::Fcfs => last,
                 Policy::Priority => (0..=last).max_by_key(rank_at).unwrap_or(last),
@@ -864,43 +784,5 @@ impl Batch {
             }
         }
         shape
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(serials: std::ops::Range<u64>) -> Line {
-        let places = serials.map(|serial| (usize::try_from(serial).unwrap() + 100, serial));
-        Line { places: places.collect(), struck: HashSet::new() }
-    }
-
-    #[test]
-    fn who_leaves_the_line_is_never_first() {
-        let mut line = line(0..6);
-        for serial in [1, 4] {
-            line.remove(serial);
-        }
-        assert_eq!((line.len(), line.first()), (4, Some(100)));
-        line.remove(0);
-        assert_eq!((line.len(), line.first()), (3, Some(102)));
-        for serial in [2, 3] {
-            line.remove(serial);
-        }
-        assert_eq!((line.len(), line.first()), (1, Some(105)));
-        line.remove(5);
-        assert_eq!((line.len(), line.first()), (0, None));
-    }
-
-    #[test]
-    fn those_who_come_and_leave_behind_one_that_stays_do_not_pile_up() {
-        let mut line = line(0..1);
-        for serial in 1..10_000 {
-            line.places.push_back((7, serial));
-            line.remove(serial);
-        }
-        assert_eq!((line.len(), line.first()), (1, Some(100)));
-        assert!(line.places.len() < 4, "{}", line.places.len());
     }
 }

@@ -379,3 +379,53 @@ fn blocks_have_the_names_of_all_tokens_before_them() {
     let by_hand: Vec<u64> = (0..64).filter_map(|index| hasher.push(token(1, index))).collect();
     assert_eq!(by_hand, long);
 }
+
+fn alone(policy: Policy) -> (Scheduler<ConstantStep>, Witness) {
+    let config =
+        SchedulerConfig { max_num_seqs: 1, prefix_caching: false, policy, ..<_>::default() };
+    (Scheduler::new(config, ConstantStep(STEP)), Witness::default())
+}
+
+fn asked(id: u64) -> SchedulerRequest {
+    let ask = GenerationRequest {
+        at_ns: 0,
+        family: id,
+        prompt: 10,
+        output: 1,
+        priority: 0,
+        leaves_after_ns: None,
+    };
+    request(id, &ask)
+}
+
+#[test]
+fn who_leaves_the_line_is_never_first_and_the_others_keep_their_order() {
+    for policy in [Policy::Fcfs, Policy::Priority] {
+        let (mut scheduler, mut witness) = alone(policy);
+        for id in 0..6 {
+            scheduler.submit(0, asked(id), &mut witness).unwrap();
+        }
+        for id in [1, 4, 0] {
+            assert!(scheduler.abort(0, id, &mut witness));
+        }
+        assert_eq!(scheduler.gauges().waiting, 3);
+        scheduler.advance(100 * STEP, &mut witness);
+        let order: Vec<u64> = witness.tokens.iter().map(|(id, ..)| *id).collect();
+        assert_eq!(order, [2, 3, 5], "{policy:?}");
+    }
+}
+
+#[test]
+fn those_who_come_and_leave_behind_one_that_stays_do_not_pile_up() {
+    let (mut scheduler, mut witness) = alone(Policy::Fcfs);
+    for id in 0..2 {
+        scheduler.submit(0, asked(id), &mut witness).unwrap();
+    }
+    for id in 2..10_000 {
+        scheduler.submit(0, asked(id), &mut witness).unwrap();
+        assert!(scheduler.abort(0, id, &mut witness));
+    }
+    assert_eq!(scheduler.gauges().waiting, 2);
+    scheduler.advance(100 * STEP, &mut witness);
+    assert_eq!(witness.tokens.iter().map(|(id, ..)| *id).collect::<Vec<_>>(), [0, 1]);
+}
