@@ -5,13 +5,10 @@ use inferometer_analysis::calibration::{
 };
 use serde::Serialize;
 
-use crate::chart::{Theme, measure};
+use crate::chart::Theme;
 use crate::document::{markdown, terminal};
 use crate::pages::prelude::*;
 use crate::terminal::Style;
-
-const UNSOUND: &str = "not reliable: the engine itself was late, or tokens came in bursts; this machine \
-                       is too slow for both at this pace";
 
 /// Paths of the stored calibration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -55,21 +52,15 @@ pub fn json(calibration: &Calibration, files: &CalibrationFiles) -> String {
 fn document(calibration: &Calibration) -> Document {
     let quick = if calibration.method.quick { ", quick" } else { "" };
     let capacity = calibration.capacity;
-    let capacity = format!(
-        "{} requests/s one-shot, {} events/s streamed",
-        whole(capacity.requests_per_s),
-        whole(capacity.events_per_s),
-    );
+    let (requests, events) = (whole(capacity.requests_per_s), whole(capacity.events_per_s));
+    let capacity = fill("capacity", &[&requests, &events]);
     let (mood, word) = (Mood::Good, "Capacity".to_owned());
     let badge = Badge { mood, word, text: plain(capacity), points: Vec::new() };
     let tokens = calibration.method.ladder_tokens;
     let ladder = &calibration.ladder;
     let table = |title: String, table: Table| Section::new(title, vec![Block::Table(table)]);
     let answers = |kind: &str| format!("{kind} answers of {tokens} tokens at full speed");
-    let fidelity_title = format!(
-        "Measurement error in ms: TTFT {} ms, then a token every gap",
-        whole(calibration.method.ttft_ms)
-    );
+    let fidelity_title = fill("fidelity-title", &[&whole(calibration.method.ttft_ms)]);
     let mut sections = vec![
         table(answers("One-shot"), levels(&ladder.one_shot, false)),
         table(answers("Streamed"), levels(&ladder.streamed, true)),
@@ -84,10 +75,8 @@ fn document(calibration: &Calibration) -> Document {
         let notes = calibration.notes.iter().map(|note| plain(note.clone())).collect();
         sections.push(Section::new("Notes", vec![Block::List(notes)]));
     }
-    let title = format!(
-        "Inferometer {} · calibration of {}{quick}",
-        calibration.tool_version, calibration.when
-    );
+    let (tool, when) = (&calibration.tool_version, &calibration.when);
+    let title = fill("calibration-title", &[tool, when, &quick]);
     let subject = vec![("Machine".to_owned(), plain(machine(calibration)))];
     let lead = Lead { subject, verdict: Some(badge), ..Lead::default() };
     Document { lead, ..Document::new(title, sections) }
@@ -123,7 +112,7 @@ fn fidelity(rows: &[FidelityRow]) -> Table {
         move |row: &&FidelityRow| {
             let value = row.error.as_ref().map(get);
             let doubtful = value.is_some() && !row.is_sound();
-            Cell::text(small(value)).doubted(doubtful.then(|| UNSOUND.to_owned()))
+            Cell::text(small(value)).doubted(doubtful.then(|| text("unsound").to_owned()))
         }
     };
     let table =
@@ -147,10 +136,7 @@ fn fidelity(rows: &[FidelityRow]) -> Table {
                 Cell::text(small(row.dialling.as_ref().and_then(|it| it.connect_ms_p99)))
             })
             .table("", "", rows);
-    let note = "width: the largest error that the records allow; unseen: gaps hidden by tokens that came \
-                together; late: the engine's own p99; CPU: of all threads of the client; connect: \
-                before the first request";
-    Table { notes: vec![plain(note)], ..table }
+    table.noted([text("fidelity-note")])
 }
 
 fn pacing(rows: &[PacingRow]) -> Table {
@@ -194,12 +180,9 @@ pub fn throughput(calibration: &Calibration) -> String {
     let rate = |level: &Level| level.requests_per_s;
     let lines =
         vec![line("one-shot", &ladder.one_shot, rate), line(&streamed, &ladder.streamed, rate)];
-    let finding = format!(
-        "This client takes {} one-shot answers per second, or {} stream events per second.",
-        whole(capacity.requests_per_s),
-        whole(capacity.events_per_s),
-    );
-    let panels = vec![panel("Throughput", ("requests per second", ""), lines)];
+    let (requests, events) = (whole(capacity.requests_per_s), whole(capacity.events_per_s));
+    let finding = fill("client-takes", &[&requests, &events]);
+    let panels = vec![Panel::new("Throughput", linear("requests per second", ""), lines)];
     drawn(calibration, ("client-throughput", "Client throughput capacity"), finding, panels)
 }
 
@@ -212,7 +195,7 @@ pub fn latency(calibration: &Calibration) -> String {
             line("p95", levels, |level| Some(level.latency_ms?.p95)),
             line("p99", levels, |level| Some(level.latency_ms?.p99)),
         ];
-        panel(heading, ("latency", "ms"), lines)
+        Panel::new(heading, linear("latency", "ms"), lines)
     };
     let streamed = format!("Streamed answers, {} tokens each", calibration.method.ladder_tokens);
     let panels =
@@ -225,16 +208,7 @@ fn line(name: &str, levels: &[Level], get: impl Fn(&Level) -> Option<f64>) -> Li
     let point = |level: &Level| {
         Some(LinePoint { x: level.concurrency.into(), y: get(level)?, ..LinePoint::default() })
     };
-    LineSeries { name: name.to_owned(), points: levels.iter().filter_map(point).collect() }
-}
-
-fn panel(heading: &str, (label, unit): (&str, &str), series: Vec<LineSeries>) -> LinesPanel {
-    LinesPanel {
-        heading: heading.to_owned(),
-        y: measure(label, unit, ScaleKind::Linear),
-        series,
-        limits: Vec::new(),
-    }
+    LineSeries::new(name, levels.iter().filter_map(point).collect())
 }
 
 /// A chart over a logarithmic axis, because levels double.
@@ -271,13 +245,10 @@ fn footnote(calibration: &Calibration) -> String {
     const CHARACTERS_MAX: usize = 130;
     let machine = &calibration.machine;
     let cpus = machine.cpus.map(|cpus| format!(", {cpus} CPUs")).unwrap_or_default();
-    let text = format!(
-        "Echo engine on the same machine: {}{cpus}  ·  {} {}  ·  Inferometer {}  ·  {}",
-        machine.cpu_model.as_deref().unwrap_or("unknown CPU"),
-        machine.os,
-        machine.kernel.as_deref().unwrap_or_default(),
-        calibration.tool_version,
-        calibration.when.split('T').next().unwrap_or_default(),
-    );
+    let cpu = machine.cpu_model.as_deref().unwrap_or("unknown CPU");
+    let kernel = machine.kernel.as_deref().unwrap_or_default();
+    let (tool, day) = (&calibration.tool_version, calibration.when.split('T').next());
+    let day = day.unwrap_or_default();
+    let text = fill("footnote", &[&cpu, &cpus, &machine.os, &kernel, tool, &day]);
     escape::terminal_line(&text, CHARACTERS_MAX)
 }

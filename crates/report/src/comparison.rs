@@ -14,14 +14,8 @@ use crate::terminal::Style;
 /// The quantities of the speed-up table.
 static SPEED_UPS: [(&str, &str); 2] =
     [(metric::INPUT_THROUGHPUT.name, "prompts"), (metric::OUTPUT_THROUGHPUT.name, "answers")];
-const INTERVAL: &str = "95 % interval";
 /// Significance level of the permutation tests.
 const CHANCE: f64 = 0.05;
-const WITHIN_RUN: &str = "within-run only: the variation between runs is not known, so this cannot \
-                          fail a comparison; repeat the runs (--repeat 5)";
-const BARE: &str = "NOTHING WAS DECIDED: the differences have no interval, so it is open whether a \
-                    side is worse. Give several results of each side (import \
-                    --repeats), or measure both with `inferometer run --repeat 5`.";
 
 /// The page for a terminal, with names that fit into its columns.
 pub fn terminal(comparison: &Comparison, style: Style) -> String {
@@ -132,13 +126,11 @@ fn change_chart<'a>(id: &str, subject: &str, rows: impl Iterator<Item = Row<'a>>
         let change = signed_percent(value * sign / 100.0);
         (0.0 < value).then(|| format!("{word}: {}, {change} %", group.label))
     };
-    let words: Vec<String> = [most("Largest increase", 1.0), most("Largest decrease", -1.0)]
-        .into_iter()
-        .flatten()
-        .collect();
-    let finding = if words.is_empty() { String::new() } else { words.join("; ") + "." };
+    let words = [most("Largest increase", 1.0), most("Largest decrease", -1.0)];
+    let finding = words.into_iter().flatten().try_join("; ").map(|words| words + ".");
+    let finding = finding.unwrap_or_default();
     let n = format!("{}; bars have 95 % intervals", counted(groups.len() as u64, "change"));
-    let y = Measure { label: "Change".to_owned(), unit: "%".to_owned(), scale: ScaleKind::Linear };
+    let y = linear("Change", "%");
     let title = format!("Change of {subject}");
     let plot = Plot::Bars(Bars { y, groups: groups.clone() });
     (!groups.is_empty()).then(|| Chart::new(id, title, finding, n, plot))
@@ -160,14 +152,9 @@ pub fn nothing_decided(comparison: &Comparison) -> Option<String> {
     let is_silent = comparison.has_runs() && comparison.decides_nothing();
     is_silent.then(|| {
         if comparison.outcomes.iter().any(|outcome| outcome.bare_ratio.is_some()) {
-            return BARE.to_owned();
+            return text("nothing-decided-bare").to_owned();
         }
-        format!(
-            "NOTHING WAS DECIDED: {} could not be compared, so it is open whether a side is worse. \
-             Run again so that every run has it, or decide by another quantity (--primary \
-             request_throughput).",
-            title(&comparison.primary)
-        )
+        fill("nothing-decided", &[&title(&comparison.primary)])
     })
 }
 
@@ -191,20 +178,15 @@ fn document(comparison: &Comparison, names: &Names) -> Document {
         [] => format!("{} (no valid runs)", found.at),
         sides => format!("{} (only {})", found.at, sides.join(" and ")),
     });
-    let unmatched = unmatched.collect::<Vec<_>>().join(", ");
-    if !unmatched.is_empty() {
-        let words = format!("Not in all sides: {unmatched}");
-        sections.push(Section::new("", vec![Block::paragraph(words)]));
-    }
+    let unmatched = unmatched.try_join(", ").map(|all| format!("Not in all sides: {all}"));
+    sections.push(Section::new("", unmatched.map(Block::paragraph).into_iter().collect()));
     let objections = comparison.objections.iter().map(|found| {
         let (word, words) = objection(found);
         badge(weight_words(found.weight).1, word, words, Vec::new())
     });
     sections.push(Section::new("", objections.collect()));
-    if comparison.has_runs() {
-        let lines = advice(comparison).into_iter().map(Block::paragraph);
-        sections.push(Section::new("", lines.collect()));
-    }
+    let lines = if comparison.has_runs() { advice(comparison) } else { Vec::new() };
+    sections.push(Section::new("", lines.into_iter().map(Block::paragraph).collect()));
     sections.retain(|section| !section.blocks.is_empty());
     let lead = Lead { subject: comparison.sides.iter().map(side).collect(), ..Lead::default() };
     let title = format!("Comparison by {}", title(&comparison.primary));
@@ -258,9 +240,8 @@ fn outcomes(comparison: &Comparison) -> Vec<Block> {
     }
     if !comparison.has_runs() {
         let is_empty = |side: &&SideFacts| side.left_out as usize == side.runs.len();
-        let sides = comparison.sides.iter().filter(is_empty);
-        let names: Vec<&str> = sides.map(|side| side.name.as_str()).collect();
-        let text = format!("no valid runs are left of {}", names.join(" and "));
+        let sides = comparison.sides.iter().filter(is_empty).map(|side| &side.name);
+        let text = format!("no valid runs are left of {}", sides.join(" and "));
         blocks.push(badge(Mood::Bad, "not compared", text, Vec::new()));
         return blocks;
     }
@@ -269,16 +250,14 @@ fn outcomes(comparison: &Comparison) -> Vec<Block> {
         let (base, other) = first.map_or((0, 0), |found| (found.base_runs, found.runs));
         let each = if comparison.levels.len() == 1 { "" } else { " at each level" };
         let basis = match outcome.basis {
-            Basis::WithinRun => WITHIN_RUN.to_owned(),
+            Basis::WithinRun => text("within-run").to_owned(),
             Basis::Paired => format!("{base} pairs of runs with the same seeds{each}"),
             Basis::Unpaired => format!("{base} runs against {other}{each}"),
         };
         let mut points = Vec::from_iter(outcome.change.map(|_| basis));
-        if !outcome.without.is_empty() {
-            let levels = outcome.without.iter();
-            let levels = levels.map(|found| format!("{} ({})", found.at, found.reason));
-            points.push(format!("without {}", levels.collect::<Vec<_>>().join(", ")));
-        }
+        let levels = outcome.without.iter();
+        let levels = levels.map(|found| format!("{} ({})", found.at, found.reason)).try_join(", ");
+        points.extend(levels.map(|levels| format!("without {levels}")));
         let mood = judgement_mood(outcome.judgement).unwrap_or(Mood::Note);
         let words = outcome_words(comparison, outcome);
         blocks.push(badge(mood, outcome.judgement.into(), words, points));
@@ -331,11 +310,10 @@ fn tables(comparison: &Comparison, names: &Names) -> Vec<Section> {
         for side in &level.against {
             let (base, name) = (names.base(), names.side(&side.side));
             let sides = several_sides.then(|| format!("{name} against {base}"));
-            let title: Vec<String> = at.clone().into_iter().chain(sides).collect();
+            let title = at.clone().into_iter().chain(sides).join(": ");
             let rows = side.quantities.iter().map(|found| (title_with_unit(found), found));
             let table = quantity_table(rows.collect(), true, base, name);
-            let blocks = with_notes(table, confidence_note(comparison));
-            sections.push(Section::new(title.join(": "), blocks));
+            sections.push(table_section(title, table.noted(confidence_note(comparison))));
         }
     }
     // With one level and one side it would only repeat the table above it.
@@ -385,8 +363,8 @@ fn confidence_note(comparison: &Comparison) -> Option<String> {
     })
 }
 
-fn with_notes(table: Table, notes: impl IntoIterator<Item = String>) -> Vec<Block> {
-    vec![Block::Table(Table { notes: notes.into_iter().map(plain).collect(), ..table })]
+fn table_section(title: impl Into<String>, table: Table) -> Section {
+    Section::new(title, vec![table.into()])
 }
 
 /// The primary quantity at every level, a row for each.
@@ -402,13 +380,9 @@ fn primary_table(comparison: &Comparison, names: &Names) -> Section {
     let other = comparison.outcomes.first().filter(|_| !several);
     let other = other.map_or("other", |outcome| names.side(&outcome.side));
     let table = quantity_table(rows, false, names.base(), other);
-    let folded = "with this many rows only the primary quantity is shown: --primary selects another, \
-                  and --json has all";
-    let notes = confidence_note(comparison)
-        .into_iter()
-        .chain(names.shared.as_ref().map(|shared| format!("every row: {shared}")))
-        .chain([folded.to_owned()]);
-    Section::new(title, with_notes(table, notes))
+    let shared = names.shared.as_ref().map(|shared| format!("every row: {shared}"));
+    let table = table.noted(confidence_note(comparison)).noted(shared);
+    table_section(title, table.noted([text("only-primary")]))
 }
 
 /// Every side but the base at every level, with the name of its row.
@@ -453,7 +427,7 @@ fn speed_ups(comparison: &Comparison, names: &Names) -> Option<Section> {
     }
     let table = columns.table("", "", rows);
     let title = format!("Speed-up over {} (tokens per second)", names.base());
-    (1 < table.columns.len()).then(|| Section::new(title, with_notes(table, [])))
+    (1 < table.columns.len()).then(|| table_section(title, table))
 }
 
 fn layouts(comparison: &Comparison, names: &Names) -> Option<Section> {
@@ -470,10 +444,8 @@ fn layouts(comparison: &Comparison, names: &Names) -> Option<Section> {
     .right("change", |found| Cell::text(either_words(found.change, found.bare_ratio)))
     .right(INTERVAL, |found| Cell::text(interval_or_dash(found.change)))
     .table("", "", &comparison.layouts);
-    let note = "Tokens/s × GPUs / tensor-parallel size: assumes that replicas scale linearly; they were \
-                not measured together.";
     let title = format!("A node of {gpus} GPUs (output tokens per second)");
-    Some(Section::new(title, with_notes(table, [note.to_owned()])))
+    Some(table_section(title, table.noted([text("node-note")])))
 }
 
 /// `TTFT p99`; the name itself where this version does not know it.
@@ -521,12 +493,8 @@ fn interval_or_dash(change: Option<Change>) -> String {
 }
 
 fn margin_words(margins: Margins) -> String {
-    format!(
-        "same: within ±{} of throughputs, means and medians, ±{} of p90 and beyond, ±{} point of shares",
-        percent(margins.centre),
-        percent(margins.tail),
-        setting(margins.share * 100.0),
-    )
+    let share = setting(margins.share * 100.0);
+    fill("margins", &[&percent(margins.centre), &percent(margins.tail), &share])
 }
 
 /// The margins, and how many differences chance alone would cause.
@@ -537,17 +505,10 @@ fn advice(comparison: &Comparison) -> Vec<String> {
         return lines;
     }
     let made = count(made.into()) + if made == 1 { " comparison was" } else { " comparisons were" };
-    lines.push(format!(
-        "{made} made; about one interval in twenty misses the truth by chance. Only the primary \
-         ({primary}) decides."
-    ));
+    lines.push(fill("made", &[&made, primary]));
     if 1 < comparison.outcomes.len() {
-        lines.push(format!(
-            "Its intervals are of {} each, so that all {} sides together are judged with 95 %: if \
-             all were equal to the base, one would be called worse at most once in forty.",
-            percent(comparison.primary_confidence),
-            comparison.outcomes.len()
-        ));
+        let confidence = percent(comparison.primary_confidence);
+        lines.push(fill("joint-confidence", &[&confidence, &comparison.outcomes.len()]));
     }
     lines.extend(permutation_tests(comparison));
     lines
@@ -569,20 +530,12 @@ fn permutation_tests(comparison: &Comparison) -> Vec<String> {
     }
     let least = tests.iter().map(|(.., test)| test.smallest_attainable).fold(0.0, f64::max);
     if CHANCE < least {
-        return vec![format!(
-            "This few runs cannot reach p < 0.05 in a permutation test (at least {}); \
-             five per side can.",
-            number(least)
-        )];
+        return vec![fill("too-few-runs", &[&number(least)])];
     }
     let (primary, others): (Vec<_>, Vec<_>) = tests.into_iter().partition(|(primary, ..)| *primary);
-    let mut lines = Vec::new();
-    if !primary.is_empty() {
-        let primary =
-            primary.iter().map(|(_, name, test)| format!("{name} p = {}", number(test.p)));
-        let primary = primary.collect::<Vec<_>>().join(", ");
-        lines.push(format!("Permutation test (advice): {primary}."));
-    }
+    let primary = primary.iter().map(|(_, name, test)| format!("{name} p = {}", number(test.p)));
+    let primary = primary.try_join(", ").map(|all| format!("Permutation test (advice): {all}."));
+    let mut lines = Vec::from_iter(primary);
     if others.is_empty() {
         return lines;
     }
@@ -591,24 +544,17 @@ fn permutation_tests(comparison: &Comparison) -> Vec<String> {
     let (certain, uncertain): (Vec<_>, Vec<_>) =
         others.iter().partition(|(.., test)| below(test.holm));
     let likely = uncertain.iter().filter(|(.., test)| below(test.false_discovery));
-    let likely: Vec<&str> = likely.map(|(_, name, _)| name.as_str()).collect();
-    let certain: Vec<&str> = certain.iter().map(|(_, name, _)| name.as_str()).collect();
+    let likely = likely.map(|(_, name, _)| name).try_join(", ");
     let least = least * others.len() as f64;
-    let which = match certain.as_slice() {
-        [] if CHANCE <= least => {
+    let which = match certain.iter().map(|(_, name, _)| name).try_join(", ") {
+        None if CHANCE <= least => {
             format!("none, and with this few runs none can be (at least {})", number(least))
         }
-        [] => "none".to_owned(),
-        several => several.join(", "),
+        certain => certain.unwrap_or_else(|| "none".to_owned()),
     };
     let count = others.len();
     lines.push(format!("Of the {count} others, beyond chance after Holm's correction: {which}."));
-    if !likely.is_empty() {
-        lines.push(format!(
-            "Also worth a look, about one in twenty of them by chance (Benjamini and Hochberg): {}.",
-            likely.join(", ")
-        ));
-    }
+    lines.extend(likely.map(|likely| fill("worth-a-look", &[&likely])));
     lines
 }
 
@@ -707,10 +653,10 @@ fn without_shared(names: &[String]) -> (Vec<String>, Option<String>) {
     }
     let own = |parts: &Vec<&str>| {
         let kept = parts.iter().enumerate().filter(|(index, _)| !shared.contains(index));
-        kept.map(|(_, part)| *part).collect::<Vec<_>>().join(SEPARATOR)
+        kept.map(|(_, part)| part).join(SEPARATOR)
     };
-    let common: Vec<&str> = shared.iter().map(|index| first[*index]).collect();
-    (parts.iter().map(own).collect(), Some(common.join(SEPARATOR)))
+    let common = shared.iter().map(|index| first[*index]).join(SEPARATOR);
+    (parts.iter().map(own).collect(), Some(common))
 }
 
 /// The name of a side without one: `A` to `Z`, then numbers.

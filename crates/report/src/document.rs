@@ -11,6 +11,7 @@ pub mod terminal;
 use std::collections::BTreeSet;
 
 use crate::chart::Chart;
+use crate::fmt::Join;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
@@ -205,7 +206,7 @@ pub fn plain(text: impl Into<String>) -> Text {
 }
 
 /// The words of a text.
-pub(crate) fn text_of(text: &Text) -> String {
+pub(crate) fn text_of(text: &[Span]) -> String {
     let words = text.iter().map(|span| match span {
         Span::Plain(text) | Span::Strong(text) | Span::Code(text) | Span::Link { text, .. } => {
             &**text
@@ -230,35 +231,44 @@ pub fn facts<K: Into<String>, V: Into<Option<String>>>(
     facts.into_iter().filter_map(|(key, value)| Some((key.into(), plain(value.into()?)))).collect()
 }
 
+impl Card {
+    /// What stands beside the number, in one line.
+    fn more(&self) -> String {
+        let detail = Some(self.detail.as_str()).filter(|detail| !detail.is_empty());
+        detail.into_iter().chain(self.doubt.as_deref()).join("; ")
+    }
+}
+
 impl Document {
     /// Every chart, folded ones too, each with an id of its own.
     pub fn charts(&self) -> Vec<Chart> {
-        fn collect(blocks: &[Block], found: &mut Vec<Chart>) {
-            for block in blocks {
-                if let Block::Figure(figure) = block {
-                    found.push(figure.chart.clone());
-                } else if let Block::Details { blocks, .. } = block {
-                    collect(blocks, found);
-                }
-            }
-        }
-        fn descend(sections: &[Section], found: &mut Vec<Chart>) {
-            for section in sections {
-                collect(&section.blocks, found);
-                descend(&section.sections, found);
-            }
-        }
         let (mut found, mut ids) = (Vec::new(), Ids::default());
-        descend(&self.sections, &mut found);
-        for chart in &mut found {
-            chart.id = ids.give(&chart.id);
-        }
+        visit_charts(&mut self.sections.clone(), &mut |chart| {
+            found.push(Chart { id: ids.give(&chart.id), ..chart.clone() });
+        });
         found
     }
 
     /// A page without a header, a lead and a footer.
     pub fn new(title: impl Into<String>, sections: Vec<Section>) -> Self {
         Self { title: title.into(), sections, ..Self::default() }
+    }
+}
+
+/// Calls `visit` with every chart, folded ones too, in their order.
+pub(crate) fn visit_charts(sections: &mut [Section], visit: &mut dyn FnMut(&mut Chart)) {
+    fn within(blocks: &mut [Block], visit: &mut dyn FnMut(&mut Chart)) {
+        for block in blocks {
+            if let Block::Figure(figure) = block {
+                visit(&mut figure.chart);
+            } else if let Block::Details { blocks, .. } = block {
+                within(blocks, visit);
+            }
+        }
+    }
+    for section in sections {
+        within(&mut section.blocks, visit);
+        visit_charts(&mut section.sections, visit);
     }
 }
 
@@ -309,6 +319,11 @@ impl Block {
 
     pub fn paragraph(text: impl Into<String>) -> Self {
         Self::Paragraph(plain(text))
+    }
+
+    /// Blocks behind a summary; `None` where there are none.
+    pub fn folded(summary: impl Into<String>, blocks: Vec<Self>) -> Option<Self> {
+        (!blocks.is_empty()).then(|| Self::Details { summary: summary.into(), blocks })
     }
 }
 
@@ -368,6 +383,10 @@ impl Cell {
 
     pub fn number(text: impl Into<String>, number: f64) -> Self {
         Self { text: text.into(), number: Some(number), ..Self::default() }
+    }
+
+    pub fn count(count: u64) -> Self {
+        Self::number(crate::fmt::count(count), count as f64)
     }
 
     /// Sets what a tooltip says about it.

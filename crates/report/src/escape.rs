@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::fmt::Join;
+
 /// For a terminal: control characters, escape sequences and text-direction marks are shown, not
 /// obeyed. Line feeds and tabs become spaces.
 pub fn terminal(text: &str) -> String {
@@ -68,12 +70,12 @@ pub fn comment(text: &str) -> String {
 
 /// For text of several lines, such as a command: what [`xml`] does, line by line.
 pub fn xml_lines(text: &str) -> String {
-    text.lines().map(xml).collect::<Vec<_>>().join("\n")
+    text.lines().map(xml).join("\n")
 }
 
 /// The same for the terminal's rules, where markup is no danger.
 pub fn terminal_lines(text: &str) -> String {
-    text.lines().map(terminal).collect::<Vec<_>>().join("\n")
+    text.lines().map(terminal).join("\n")
 }
 
 /// For JSON inside an HTML page: the element that holds it cannot be closed from within, and

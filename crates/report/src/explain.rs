@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::document::{Block, Section, distinct, terminal};
 use crate::fmt::count;
 use crate::terminal::Style;
+use crate::texts::fill;
 
 const SCHEMA: &str = "inferometer.explanation/1";
 
@@ -115,11 +116,9 @@ fn statistic_meaning(statistic: Statistic) -> String {
             "the largest value; longer runs have larger ones, so compare runs of one length"
                 .to_owned()
         }
-        Statistic::Percentile(percentile) => format!(
-            "exact: all values are kept, sorted, and interpolated linearly; certified from {} \
-             values on",
-            count(percentile.certified_from())
-        ),
+        Statistic::Percentile(percentile) => {
+            fill("certified-percentile", &[&count(percentile.certified_from())])
+        }
     }
 }
 

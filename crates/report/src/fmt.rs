@@ -6,6 +6,8 @@
 
 pub mod load;
 
+use std::fmt::{Display, Write as _};
+
 use inferometer_analysis::set::{AcrossRuns, Figure};
 use inferometer_analysis::{Interval, Unit};
 pub use inferometer_model::fmt::*;
@@ -174,10 +176,28 @@ pub fn level_name(level: Level) -> String {
     level.to_string()
 }
 
+/// Texts of an iterator, one behind the other.
+pub trait Join: Iterator<Item: Display> + Sized {
+    fn join(self, separator: &str) -> String {
+        self.try_join(separator).unwrap_or_default()
+    }
+
+    /// `None` without any text.
+    fn try_join(mut self, separator: &str) -> Option<String> {
+        let first = self.next()?.to_string();
+        Some(self.fold(first, |mut text, next| {
+            text.push_str(separator);
+            let _ = write!(text, "{next}");
+            text
+        }))
+    }
+}
+
+impl<I: Iterator<Item: Display>> Join for I {}
+
 /// Parts of a tooltip or a name, without the empty ones: `c=4 · 12 ms`.
 pub fn joined(parts: &[&str]) -> String {
-    let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
-    parts.join(" · ")
+    parts.iter().filter(|part| !part.is_empty()).join(" · ")
 }
 
 /// Items of a sentence: `a, b and c`.

@@ -118,7 +118,7 @@ pub(crate) fn throttled(device: &DeviceFigures) -> Option<String> {
         let share = share.filter(|share| 0.0 < *share)?;
         Some(format!("{what} in {}", percent(share)))
     });
-    Some(held.collect::<Vec<_>>().join(", ")).filter(|words| !words.is_empty())
+    held.try_join(", ")
 }
 
 /// How the energy was found.

@@ -7,7 +7,7 @@ use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{Severity, Summary, ThresholdVerdict, Undecided, Verdict};
 
 use crate::escape::xml;
-use crate::fmt::{count, fixed};
+use crate::fmt::{Join, count, fixed};
 use crate::pages::results::mark_words;
 use crate::pages::slo_value;
 use crate::requirements::{Judgement, sentence};
@@ -36,9 +36,8 @@ pub fn exported(results: &[Exported<'_>]) -> String {
         // Other tools do not check their results: one case, whether the result has marks.
         Exported::ToolResult(result) => {
             let marks = result.marks.iter().filter(|mark| mark.is_reservation()).map(mark_words);
-            let marks = marks.collect::<Vec<_>>().join("; ");
-            let (element, text) =
-                if marks.is_empty() { (PASSED, "no mark".to_owned()) } else { (ERROR, marks) };
+            let marks = marks.try_join("; ").map(|marks| (ERROR, marks));
+            let (element, text) = marks.unwrap_or((PASSED, "no mark".to_owned()));
             let name = "the result is complete and its server not saturated";
             let cases = vec![Case::new("result", name, element, text)];
             Suite { cases, ..Suite::from_result(result) }

@@ -18,6 +18,7 @@ pub mod outline;
 pub mod pages;
 mod requirements;
 pub mod terminal;
+mod texts;
 
 pub use requirements::Judgement;
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use inferometer_model::system::{Gpu, Machine};
 
 use crate::document::distinct;
-use crate::fmt::{counted, memory, whole};
+use crate::fmt::{Join, counted, memory, whole};
 
 /// A fact of a machine: its name, whether it is about GPUs, and its value.
 pub type Fact = (&'static str, bool, fn(&Machine) -> Option<String>);
@@ -36,18 +36,15 @@ pub fn gpus(gpus: &[Gpu]) -> String {
             gpu.memory_bytes.map(memory),
             gpu.power_limit_w.map(|watts| format!("{} W", whole(watts))),
         ];
-        let facts: Vec<String> = facts.into_iter().flatten().collect();
-        let more =
-            if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
-        format!("{number}{}{more}", gpu.name)
+        let more = facts.into_iter().flatten().try_join(", ").map(|facts| format!(" ({facts})"));
+        format!("{number}{}{}", gpu.name, more.unwrap_or_default())
     };
-    distinct(gpus).into_iter().map(words).collect::<Vec<_>>().join(", ")
+    distinct(gpus).into_iter().map(words).join(", ")
 }
 
 fn cpu(machine: &Machine) -> Option<String> {
     let threads = machine.cpus.map(|threads| counted(threads.into(), "thread"));
-    let parts: Vec<String> = machine.cpu_model.iter().cloned().chain(threads).collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+    machine.cpu_model.iter().cloned().chain(threads).try_join(", ")
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub fn step_summary(judgement: &Judgement<'_>) -> String {
         })
         .left("why", |found| {
             let why = [meaning(found), found.reason.as_deref()];
-            Cell::text(why.into_iter().flatten().collect::<Vec<_>>().join("; "))
+            Cell::text(why.into_iter().flatten().join("; "))
         });
         table.table("", "", judgement.requirements)
     });
@@ -73,7 +73,6 @@ fn several_runs(runs: &[Summary]) -> Page {
         .into_iter()
         .filter(|(number, _)| 0 < *number)
         .map(|(number, verdict)| format!("{number} {verdict}"))
-        .collect::<Vec<_>>()
         .join(", ");
     let ok: u64 = runs.iter().map(|run| run.count(Outcome::Ok)).sum();
     let sent: u64 = runs.iter().map(|run| run.scheduled.saturating_sub(run.time_over)).sum();

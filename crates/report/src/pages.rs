@@ -54,16 +54,16 @@ pub(crate) mod prelude {
     pub(crate) use inferometer_model::study::{Dimension, Level};
 
     pub(crate) use super::cells::{
-        self, UNCERTIFIED, brief_cell, card, count_cell, details, known, missing, number_cell,
-        quantity_cell, quantity_columns, uncertified,
+        self, UNCERTIFIED, brief_cell, card, known, missing, number_cell, quantity_cell,
+        quantity_columns, uncertified,
     };
     pub(crate) use super::frame::{self, About, section};
     pub(crate) use super::rows::{self, Row, Series};
     pub(crate) use super::{Detail, SuiteInput, grouped};
     pub(super) use super::{anatomy, audit, charts, system, validity};
     pub(crate) use crate::chart::{
-        Bar, BarGroup, Bars, Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot,
-        ScaleKind,
+        Bar, BarGroup, Bars, Chart, INTERVAL, LinePoint, LineSeries, Lines, LinesPanel, Measure,
+        Panel, Plot, ScaleKind, linear, measure,
     };
     pub(crate) use crate::document::{
         Badge, Block, Card, Cell, Column, Columns, Document, Figure, Lead, Mood, Section, Span,
@@ -72,10 +72,11 @@ pub(crate) mod prelude {
     pub(crate) use crate::escape;
     pub(crate) use crate::escape::terminal_line;
     pub(crate) use crate::fmt::{
-        self, NOTHING, count, counted, level_name, list, load, memory, number, percent, setting,
-        signed_percent, uncertainty, whole,
+        self, Join, NOTHING, count, counted, level_name, list, load, memory, number, percent,
+        setting, signed_percent, uncertainty, whole,
     };
     pub(crate) use crate::narrative::Narrative;
+    pub(crate) use crate::texts::{fill, text};
 
     pub(crate) const MEAN: Statistic = Statistic::Mean;
     pub(crate) const P50: Statistic = Statistic::Percentile(Percentile::P50);

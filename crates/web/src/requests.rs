@@ -271,7 +271,7 @@ fn optional(value: Option<f64>) -> Cell {
 }
 
 fn whole(value: Option<u64>) -> Cell {
-    value.map_or_else(|| Cell::text(NOTHING), |value| Cell::number(count(value), value as f64))
+    value.map_or_else(|| Cell::text(NOTHING), Cell::count)
 }
 
 /// Cut to so many rows that a browser can show them.

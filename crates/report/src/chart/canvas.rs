@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use super::{Chart, GanttEnding, Measure, ScaleKind, Theme, sorted};
 use crate::escape;
-use crate::fmt::{self, number, power_of_ten};
+use crate::fmt::{self, Join, number, power_of_ten};
 
 pub(super) const MARGIN: f64 = 24.0;
 /// The width of a drawing, and of one for a phone, whose letters must not shrink.
@@ -327,8 +327,7 @@ impl Canvas {
 
     /// A `polyline` or `polygon`.
     pub(super) fn path(&mut self, name: &'static str, points: &[Point]) -> Element<'_> {
-        let points: Vec<String> =
-            points.iter().map(|at| format!("{},{}", pixels(at.x), pixels(at.y))).collect();
+        let points = points.iter().map(|at| format!("{},{}", pixels(at.x), pixels(at.y)));
         self.element(name).set("points", &points.join(" "))
     }
 
@@ -1007,7 +1006,8 @@ fn measured(value: f64) -> String {
 }
 
 /// What a colour is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Paint {
     /// The colour of the series at this index; there are eight, and then they repeat.
     Series(usize),
@@ -1019,67 +1019,52 @@ pub(super) enum Paint {
     Good,
     Bad,
     Doubt,
-    /// How many there are, from 0 (few) to 5 (most).
+    /// How many there are, from 0 (few) to 5 (most). On dark ground more is brighter, on light ground darker.
     Heat(usize),
 }
 
-/// The name of a CSS variable with its value on light and on dark ground.
-type Row = (&'static str, &'static str, &'static str);
-
 const SERIES: usize = 8;
-/// First the colours of series, then those of texts and lines, and last those of heat: on dark ground more is
-/// brighter, on light ground darker.
-const ROWS: [Row; 22] = [
-    ("--series-1", "#0072b2", "#56b4e9"),
-    ("--series-2", "#d55e00", "#f08a4b"),
-    ("--series-3", "#00906a", "#2fc49a"),
-    ("--series-4", "#b0528e", "#e394c4"),
-    ("--series-5", "#3d2f8f", "#a99bf2"),
-    ("--series-6", "#9a7200", "#efc648"),
-    ("--series-7", "#5c6470", "#b4bac4"),
-    ("--series-8", "#8a1f52", "#ee6c8c"),
-    ("--ink", "#1b1f24", "#e8ebef"),
-    ("--ink-soft", "#545b64", "#aab2bd"),
-    ("--grid", "#e3e6ea", "#2c333d"),
-    ("--frame", "#868e98", "#737d8a"),
-    ("--surface", "#ffffff", "#161b22"),
-    ("--good", "#0b7a5c", "#3ecf9a"),
-    ("--bad", "#b3261e", "#ff7f71"),
-    ("--doubt", "#8a5a00", "#f0b429"),
-    ("--heat-0", "#d3e3f4", "#1f3a5a"),
-    ("--heat-1", "#a6c8e8", "#265588"),
-    ("--heat-2", "#6fa4d6", "#3177b8"),
-    ("--heat-3", "#3e7dbd", "#5b9ddb"),
-    ("--heat-4", "#1f5595", "#97c6f1"),
-    ("--heat-5", "#0c2f63", "#e0f1ff"),
-];
 
-/// Every colour with the name of its CSS variable. A page has no colours of its own to ask for, so
-/// [`Theme::Page`] and [`Theme::Site`] have those of light ground.
-pub fn variables(theme: Theme) -> [(&'static str, &'static str); 22] {
-    ROWS.map(|(name, light, dark)| (name, if theme == Theme::Dark { dark } else { light }))
+/// Names of CSS variables with their values, from lines of a name, its value on light and that on dark ground. A
+/// page has no colours of its own to ask for, so [`Theme::Page`] and [`Theme::Site`] have those of light ground.
+pub(crate) fn colours(
+    table: &'static str,
+    theme: Theme,
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    table.lines().filter_map(move |line| {
+        let (name, values) = line.split_once(' ')?;
+        let (light, dark) = values.split_once(' ')?;
+        Some((name, if theme == Theme::Dark { dark } else { light }))
+    })
+}
+
+/// The colours of charts.
+pub fn variables(theme: Theme) -> impl Iterator<Item = (&'static str, &'static str)> {
+    colours(include_str!("colours.txt"), theme)
 }
 
 impl Paint {
     /// As the value of an attribute.
     pub(super) fn value(self, theme: Theme) -> String {
-        let index = match self {
-            Self::Series(index) => index % SERIES,
-            Self::Ink => 8,
-            Self::InkSoft => 9,
-            Self::Grid => 10,
-            Self::Frame => 11,
-            Self::Surface => 12,
-            Self::Good => 13,
-            Self::Bad => 14,
-            Self::Doubt => 15,
-            Self::Heat(level) => 16 + level.min(5),
+        let kind: &str = self.into();
+        let number = match self {
+            Self::Series(index) => format!("-{}", index % SERIES + 1),
+            Self::Heat(level) => format!("-{}", level.min(5)),
+            Self::Ink
+            | Self::InkSoft
+            | Self::Grid
+            | Self::Frame
+            | Self::Surface
+            | Self::Good
+            | Self::Bad
+            | Self::Doubt => String::new(),
         };
-        match theme {
-            Theme::Page | Theme::Site => format!("var({})", ROWS[index].0),
-            Theme::Light => ROWS[index].1.to_owned(),
-            Theme::Dark => ROWS[index].2.to_owned(),
+        let name = format!("--{kind}{number}");
+        if matches!(theme, Theme::Page | Theme::Site) {
+            return format!("var({name})");
         }
+        let found = variables(theme).find(|(known, _)| *known == name);
+        found.map_or_else(String::new, |(_, value)| value.to_owned())
     }
 }
 
@@ -1305,7 +1290,7 @@ mod tests {
     fn a_page_asks_for_variables_that_exist() {
         assert_eq!(Paint::Series(9).value(Theme::Page), "var(--series-2)");
         assert_eq!(Paint::Heat(9).value(Theme::Dark), "#e0f1ff");
-        assert_eq!(variables(Theme::Light).len(), variables(Theme::Dark).len());
-        assert!(variables(Theme::Dark).contains(&("--surface", "#161b22")));
+        assert_eq!(variables(Theme::Light).count(), variables(Theme::Dark).count());
+        assert!(variables(Theme::Dark).any(|it| it == ("--surface", "#161b22")));
     }
 }

@@ -7,6 +7,8 @@ use super::Theme;
 use super::canvas::{Anchor, Letters, Paint, letters};
 use crate::document::{Card, Document, Mood, Text, text_of};
 use crate::escape;
+use crate::fmt::Join;
+use crate::texts::filled;
 
 /// The size that chats and social networks show in full.
 const WIDTH: f64 = 1200.0;
@@ -39,8 +41,8 @@ pub fn card(document: &Document, mark: &str, theme: Theme) -> String {
     let title = known("Model").unwrap_or_else(|| document.title.clone());
     drawing.text(MARGIN, 138.0, TITLE, &TITLE.shortened(&title, width));
     let facts = ["Hardware", "Server", "Suite", "Load", "Question", "Results", "Date"];
-    let facts: Vec<String> = facts.into_iter().filter_map(known).collect();
-    let lines = SUBJECT.wrapped(&facts.join(" · "), width, 2);
+    let facts = facts.into_iter().filter_map(known).join(" · ");
+    let lines = SUBJECT.wrapped(&facts, width, 2);
     for (y, line) in [176.0, 206.0].into_iter().zip(&lines) {
         drawing.text(MARGIN, y, SUBJECT, line);
     }
@@ -66,17 +68,8 @@ pub fn card(document: &Document, mark: &str, theme: Theme) -> String {
 pub fn card_page(document: &Document, mark: &str) -> String {
     let [light, dark] = [Theme::Light, Theme::Dark].map(|theme| card(document, mark, theme));
     let [day, night] = [Theme::Light, Theme::Dark].map(|theme| Paint::Surface.value(theme));
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-         'unsafe-inline'\">\n<title>{}</title>\n<style>\nbody {{ margin: 0; background: {day} }}\n\
-         svg {{ display: block; width: 100vw; height: 100vh }}\n.dark {{ display: none }}\n\
-         @media (prefers-color-scheme: dark) {{ body {{ background: {night} }} .dark {{ display: \
-         block }} .light {{ display: none }} }}\n</style>\n<main>\n<div class=\"light\">{light}</div>\n\
-         <div class=\"dark\">{dark}</div>\n</main>\n</html>\n",
-        escape::xml(&document.title),
-    )
+    let title = escape::xml(&document.title);
+    filled(include_str!("card.html"), &[&title, &day, &night, &light, &dark])
 }
 
 struct Drawing {

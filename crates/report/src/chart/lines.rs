@@ -12,8 +12,8 @@ use super::canvas::{
 use super::{
     Curve, Distribution, Drawing, HeatMap, Histogram, HistogramPanel, INTERVAL, LinePoint,
     LineSeries, Lines, LinesPanel, Measure, Panel, Pareto, ParetoPoint, ScaleKind, Series,
-    Timeline, TimelinePanel, TimelineSeries, count_cell, interval_cell, noted_cell, number_cell,
-    sorted, titled,
+    Timeline, TimelinePanel, TimelineSeries, interval_cell, noted_cell, number_cell, sorted,
+    titled,
 };
 use crate::document::{Cell, Columns, Table, distinct, plain};
 use crate::fmt;
@@ -684,7 +684,7 @@ impl Drawing for HeatMap {
         let table =
             Columns::number(titled("From", unit), |row: &usize| number_cell(self.edges[*row]))
                 .right(titled("To", unit), |row| number_cell(self.edges[row + 1]))
-                .right(self.counted.as_str(), |row| count_cell(self.row_count(*row)))
+                .right(self.counted.as_str(), |row| Cell::count(self.row_count(*row)))
                 .table("", "", self.used_rows());
         Table { notes: vec![plain("Counted over the whole time of the chart.")], ..table }
     }
@@ -797,7 +797,7 @@ impl Drawing for Histogram {
         Columns::new("Metric", |(panel, _): &Row<'_>| Cell::text(panel.x.label.as_str()))
             .right("From (ms)", |(panel, step)| number_cell(panel.edges[*step]))
             .right("To (ms)", |(panel, step)| number_cell(panel.edges[step + 1]))
-            .right("Values", |(panel, step)| count_cell(panel.counts[*step]))
+            .right("Values", |(panel, step)| Cell::count(panel.counts[*step]))
             .table("", "", rows)
     }
 }

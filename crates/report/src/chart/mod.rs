@@ -11,6 +11,7 @@ pub mod picture;
 mod rows;
 
 use canvas::Canvas;
+pub(crate) use canvas::colours;
 pub use canvas::variables;
 
 use crate::document::{Cell, Table};
@@ -130,6 +131,10 @@ pub(crate) fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
     Measure { label: label.to_owned(), unit: unit.to_owned(), scale }
 }
 
+pub(crate) fn linear(label: &str, unit: &str) -> Measure {
+    measure(label, unit, ScaleKind::Linear)
+}
+
 impl Measure {
     /// A measured value with the unit of this axis, in the digits of the tables; a plain number has no
     /// fraction of zeros.
@@ -169,6 +174,19 @@ pub struct Panel<T> {
     pub series: Vec<Series<T>>,
     /// Thresholds to draw across it.
     pub limits: Vec<PanelLimit>,
+}
+
+impl<T> Panel<T> {
+    /// A panel without thresholds.
+    pub(crate) fn new(heading: &str, y: Measure, series: Vec<Series<T>>) -> Self {
+        Self { heading: heading.to_owned(), y, series, limits: Vec::new() }
+    }
+}
+
+impl<T> Series<T> {
+    pub(crate) fn new(name: &str, points: Vec<T>) -> Self {
+        Self { name: name.to_owned(), points }
+    }
 }
 
 /// A threshold on what a panel measures, such as an SLO.
@@ -363,19 +381,8 @@ pub struct Tiles {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TileRow {
     pub label: String,
-    /// One for each column; `None` where there is no such pair.
-    pub tiles: Vec<Option<Tile>>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tile {
-    /// `None` where there is none, which is not zero.
-    pub value: Option<f64>,
-    /// Not to be relied on: an outline without a shade.
-    pub hollow: bool,
-    /// A cross; an unknown value is a dash.
-    pub failed: bool,
-    pub note: Option<String>,
+    /// One for each column, with a shade unless it is hollow; `None` where there is no such pair.
+    pub tiles: Vec<Option<Bar>>,
 }
 
 /// How a whole is divided, one bar for each row.
@@ -402,7 +409,7 @@ pub struct ShareRow {
 }
 
 /// The title of a column of intervals.
-const INTERVAL: &str = "95 % interval";
+pub(crate) const INTERVAL: &str = "95 % interval";
 
 fn number_cell(value: impl Into<Option<f64>>) -> Cell {
     match value.into().filter(|value| value.is_finite()) {
@@ -415,10 +422,6 @@ fn noted_cell(value: impl Into<Option<f64>>, hollow: bool, note: Option<&String>
     let value = value.into().filter(|value| value.is_finite());
     let shown = value.map_or_else(|| number_cell(None), |it| Cell::number(fmt::number(it), it));
     Cell { detail: note.cloned(), doubtful: hollow, ..shown }
-}
-
-fn count_cell(count: u64) -> Cell {
-    Cell::number(fmt::count(count), count as f64)
 }
 
 fn interval_cell(interval: Option<(f64, f64)>) -> Cell {

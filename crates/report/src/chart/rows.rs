@@ -8,8 +8,7 @@ use super::canvas::{
 use super::lines::{TIME_LABEL, with_ends};
 use super::{
     Bar, BarGroup, Bars, Drawing, Gantt, GanttEnding, GanttRow, INTERVAL, Measure, ScaleKind,
-    ShareClass, ShareRow, Shares, Tile, TileRow, Tiles, count_cell, interval_cell, noted_cell,
-    number_cell,
+    ShareClass, ShareRow, Shares, TileRow, Tiles, interval_cell, noted_cell, number_cell,
 };
 use crate::document::{Cell, Columns, Table, distinct, plain};
 use crate::fmt;
@@ -117,7 +116,7 @@ impl BarGroup {
 
 impl Bar {
     fn known(&self) -> Option<f64> {
-        self.value.filter(|value| value.is_finite())
+        self.value.filter(|value| value.is_finite() && !self.failed)
     }
 
     fn number(&self) -> String {
@@ -212,10 +211,10 @@ impl Drawing for Shares {
     fn table(&self) -> Table {
         let mut columns = Columns::new("Group", |row: &&ShareRow| Cell::text(row.label.as_str()));
         for (index, class) in self.classes.iter().enumerate() {
-            columns = columns.right(class.name.as_str(), move |row| count_cell(row.count(index)));
+            columns = columns.right(class.name.as_str(), move |row| Cell::count(row.count(index)));
         }
         let all = format!("all {}", self.counted);
-        columns.right(all, |row| count_cell(row.total())).table("", "", &self.rows)
+        columns.right(all, |row| Cell::count(row.total())).table("", "", &self.rows)
     }
 }
 
@@ -499,7 +498,7 @@ impl Drawing for Tiles {
                 let Some(tile) = tile else { continue };
                 let x = left + index as f64 * width;
                 let area = Area::new((x, x + width), (top, top + TILE_HEIGHT));
-                tile.draw(canvas, bounds.as_ref(), area, &self.tip(row, index, tile));
+                tile.draw_tile(canvas, bounds.as_ref(), area, &self.tip(row, index, tile));
             }
             canvas.top += TILE_HEIGHT;
         }
@@ -507,7 +506,7 @@ impl Drawing for Tiles {
     }
 
     fn table(&self) -> Table {
-        let cell = |tile: &Tile| noted_cell(tile.known(), tile.hollow, tile.note.as_ref());
+        let cell = |tile: &Bar| noted_cell(tile.known(), tile.hollow, tile.note.as_ref());
         let mut columns =
             Columns::new(self.value.title(), |row: &&TileRow| Cell::text(row.label.as_str()));
         for (index, column) in self.columns.iter().enumerate() {
@@ -523,7 +522,7 @@ impl Tiles {
     /// The shades of the reliable values; without any there are none.
     fn bounds(&self) -> Option<Bounds> {
         let tiles = self.rows.iter().flat_map(|row| row.tiles.iter().flatten());
-        let shaded: Vec<f64> = tiles.filter(|tile| !tile.hollow).filter_map(Tile::known).collect();
+        let shaded: Vec<f64> = tiles.filter(|tile| !tile.hollow).filter_map(Bar::known).collect();
         let low = shaded.iter().copied().reduce(f64::min)?;
         let high = shaded.iter().copied().reduce(f64::max)?;
         Some(shade_bounds(self.value.scale, low, high))
@@ -542,7 +541,7 @@ impl Tiles {
         canvas.legend(entries.collect());
     }
 
-    fn tip(&self, row: &TileRow, column: usize, tile: &Tile) -> String {
+    fn tip(&self, row: &TileRow, column: usize, tile: &Bar) -> String {
         let value = match tile.known() {
             _ if tile.failed => "failed".to_owned(),
             Some(value) => self.value.show(value),
@@ -553,12 +552,8 @@ impl Tiles {
     }
 }
 
-impl Tile {
-    fn known(&self) -> Option<f64> {
-        self.value.filter(|value| value.is_finite() && !self.failed)
-    }
-
-    fn draw(&self, canvas: &mut Canvas, bounds: Option<&Bounds>, area: Area, tip: &str) {
+impl Bar {
+    fn draw_tile(&self, canvas: &mut Canvas, bounds: Option<&Bounds>, area: Area, tip: &str) {
         /// Between tiles.
         const GAP: f64 = 1.0;
         let middle = area.middle();

@@ -11,8 +11,9 @@ use sha2::{Digest, Sha256};
 use super::{
     Align, Badge, Block, Card, Cell, Document, Download, Ids, Mood, Section, Span, Table, Text,
 };
-use crate::chart::{Chart, Theme, variables};
+use crate::chart::{Chart, Theme, colours, variables};
 use crate::escape;
+use crate::fmt::Join;
 
 const STYLE: &str = include_str!("html/page.css");
 /// The script of every page.
@@ -36,18 +37,6 @@ const TABLE_LEFT_OUT: &str = "The table of these numbers is left out, because th
                               larger than two megabytes; the stored summaries have them.";
 const CHART_LEFT_OUT: &str = "The chart is left out, because the page would be larger than two \
                               megabytes; report.md has it.";
-/// The colours of a page beside those of its charts: the name, then the value on light and dark ground.
-const COLOURS: [(&str, &str, &str); 8] = [
-    ("--ground", "#f5f6f8", "#0d1117"),
-    ("--tint", "#eef1f5", "#1f2630"),
-    ("--edge", "#b9c1cb", "#4a5462"),
-    ("--link", "#005f9e", "#6bb8f0"),
-    ("--good-tint", "#e3f4ee", "#12291f"),
-    ("--note-tint", "#e5f0f9", "#142536"),
-    ("--doubt-tint", "#fbf0dc", "#2c2311"),
-    ("--bad-tint", "#fbe9e7", "#331a18"),
-];
-
 /// The parts of a page that a web server shows: its style and script come by links, and its policy as
 /// a header.
 #[derive(Clone, Debug)]
@@ -137,11 +126,8 @@ fn render_within(
 /// The colours of both themes, then the page's own rules. Paper is always light.
 pub fn style() -> String {
     let variables = |theme| {
-        let is_dark = theme == Theme::Dark;
-        let own = COLOURS.map(|(name, light, dark)| (name, if is_dark { dark } else { light }));
-        let all = variables(theme).into_iter().chain(own);
-        let lines: Vec<String> = all.map(|(name, value)| format!("{name}:{value}")).collect();
-        lines.join(";")
+        let own = colours(include_str!("html/colours.txt"), theme);
+        variables(theme).chain(own).map(|(name, value)| format!("{name}:{value}")).join(";")
     };
     let (light, dark) = (variables(Theme::Light), variables(Theme::Dark));
     format!(
@@ -163,8 +149,8 @@ fn head(document: &Document, served: Option<&Served>) -> Markup {
     );
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let pair = |(key, value): &(String, String)| format!("{}:{}", quoted(key), quoted(value));
-    let pairs: Vec<String> = document.header.iter().map(pair).collect();
-    let json = escape::json_in_html(&format!("{{{}}}", pairs.join(",")));
+    let pairs = document.header.iter().map(pair).join(",");
+    let json = escape::json_in_html(&format!("{{{pairs}}}"));
     html! {
         meta charset="utf-8";
         @if served.is_none() {

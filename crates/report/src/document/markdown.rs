@@ -8,6 +8,7 @@ use super::{
 };
 use crate::chart::{Plot, Theme};
 use crate::escape;
+use crate::fmt::Join;
 
 /// The page and the files that it shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ pub fn render_with(document: &Document, charts: &str) -> MarkdownReport {
 }
 
 fn lines<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
-    items.iter().map(line).collect::<Vec<_>>().join("\n")
+    items.iter().map(line).join("\n")
 }
 
 /// A page in the making: its parts have an empty line between them.
@@ -241,20 +242,17 @@ fn headline(cards: &[Card]) -> String {
     let row = |card: &Card| {
         let value = format!("**{}** {}", rest(&card.value), rest(&card.unit));
         let sign = if card.doubt.is_some() { "⚠" } else { "" };
-        let detail = Some(card.detail.as_str()).filter(|detail| !detail.is_empty());
-        let words: Vec<&str> = detail.into_iter().chain(card.doubt.as_deref()).collect();
-        vec![rest(&card.label), format!("{}{sign}", value.trim_end()), rest(&words.join("; "))]
+        vec![rest(&card.label), format!("{}{sign}", value.trim_end()), rest(&card.more())]
     };
     grid(&columns, cards.iter().map(row))
 }
 
 fn grid(columns: &[Column], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let titles: Vec<String> = columns.iter().map(|column| rest(&column.title)).collect();
+    let titles = columns.iter().map(|column| rest(&column.title)).join(" | ");
     let rule = |column: &Column| if column.align == Align::Left { "---" } else { "---:" };
-    let rules: Vec<&str> = columns.iter().map(rule).collect();
-    let mut lines = vec![format!("| {} |", titles.join(" | ")), format!("|{}|", rules.join("|"))];
-    lines.extend(rows.map(|row| format!("| {} |", row.join(" | "))));
-    lines.join("\n")
+    let rules = columns.iter().map(rule).join("|");
+    let rows = rows.map(|row| format!("| {} |", row.join(" | ")));
+    [format!("| {titles} |"), format!("|{rules}|")].into_iter().chain(rows).join("\n")
 }
 
 /// The cell, with a number where a reason to doubt it, or why there is none, stands below.

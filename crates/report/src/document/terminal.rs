@@ -9,11 +9,11 @@ use inferometer_model::whole::to_usize;
 
 use super::{
     Align, Badge, Block, Card, Cell, Column, Document, Figure, Mood, Section, Span, Table, Text,
-    distinct,
+    distinct, text_of,
 };
 use crate::chart::{Chart, Lines, Plot};
 use crate::escape::{terminal, terminal_ends};
-use crate::fmt::{NOTHING, setting};
+use crate::fmt::{Join, NOTHING, setting};
 use crate::lines::{broken, hanging, page_width};
 use crate::terminal::{Ink, Style};
 
@@ -38,8 +38,8 @@ pub fn sections(sections: &[Section], style: Style) -> String {
 }
 
 fn trimmed(parts: Vec<String>) -> String {
-    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    parts.join("\n").lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    let page = parts.into_iter().filter(|part| !part.is_empty()).join("\n");
+    page.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 fn lead(document: &Document, style: Style) -> String {
@@ -58,11 +58,9 @@ fn lead(document: &Document, style: Style) -> String {
         page += &self::badge(badge, style);
     }
     let card = |card: &Card| {
-        let Card { label, value, unit, detail, doubt } = card;
-        let detail = Some(detail.as_str()).filter(|detail| !detail.is_empty());
-        let more: Vec<&str> = detail.into_iter().chain(doubt.as_deref()).collect();
-        let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join("; ")) };
-        (label.clone(), super::plain(format!("{value} {unit}{more}")))
+        let more = card.more();
+        let more = if more.is_empty() { more } else { format!(" ({more})") };
+        (card.label.clone(), super::plain(format!("{} {}{more}", card.value, card.unit)))
     };
     let cards: Vec<(String, Text)> = document.lead.headline.iter().map(card).collect();
     page + &facts(&cards, style)
@@ -111,7 +109,7 @@ fn section(section: &Section, style: Style) -> String {
     }
     let inner = section.sections.iter().map(|inner| self::section(inner, style));
     let own = [page].into_iter().chain(inner).filter(|part| !part.is_empty());
-    own.collect::<Vec<_>>().join("\n")
+    own.join("\n")
 }
 
 fn block(block: &Block, indent: usize, style: Style) -> String {
@@ -176,10 +174,7 @@ fn text(mark: &str, indent: usize, words: &Text, style: Style) -> String {
 }
 
 fn plain(text: &[Span]) -> String {
-    let words = text.iter().map(|span| match span {
-        Span::Plain(text) | Span::Strong(text) | Span::Code(text) | Span::Link { text, .. } => text,
-    });
-    terminal(&words.map(String::as_str).collect::<String>())
+    terminal(&text_of(text))
 }
 
 fn painted(text: &str, indent: usize, ink: Ink, style: Style) -> String {
@@ -255,10 +250,9 @@ fn columns(
         if is_text(column) { format!("{text:<width$}") } else { format!("{text:>width$}") }
     };
     let title = |column: &usize| padded(*column, &terminal(&table.columns[*column].title));
-    let titles: Vec<String> = part.iter().map(title).collect();
-    if titles.iter().any(|title| !title.trim().is_empty()) {
-        let line = format!("  {}", titles.join("  "));
-        page += &(style.paint(Ink::Dim, line.trim_end()) + "\n");
+    let titles = part.iter().map(title).join("  ");
+    if !titles.trim().is_empty() {
+        page += &(style.paint(Ink::Dim, &format!("  {}", titles.trim_end())) + "\n");
     }
     for (row, texts) in table.rows.iter().zip(texts) {
         let mut line = "  ".to_owned();

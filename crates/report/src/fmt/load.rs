@@ -8,8 +8,9 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::InputLength;
 use inferometer_model::spec::{Arrivals, Lengths, OUTPUT_TOKENS, RampCurve, SourceKind};
 
-use super::{count, counted, seconds, setting};
+use super::{Join, count, counted, seconds, setting};
 use crate::escape::{terminal, terminal_line};
+use crate::texts::fill;
 
 /// What arrives at a rate, or holds a slot: a request, or a user with several turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
@@ -112,13 +113,8 @@ pub fn extent(extent: &ExtentFacts) -> String {
 }
 
 pub fn warm_up(facts: &WarmUpFacts) -> String {
-    format!(
-        "not counted: {} requests in {}, {} ok, {} failed",
-        count(facts.requests),
-        seconds(facts.took_s),
-        count(facts.ok),
-        count(facts.failed),
-    )
+    let [requests, ok, failed] = [facts.requests, facts.ok, facts.failed].map(count);
+    fill("warm-up", &[&requests, &seconds(facts.took_s), &ok, &failed])
 }
 
 /// A time that a user set.
@@ -171,10 +167,7 @@ fn ramp(segments: &[RampSegmentFacts], curve: RampCurve, unit: Unit) -> String {
             let whole = RampSegmentFacts { over_s, to_per_s: last.to_per_s, ..*first };
             format!("{curve} ramp of {} segments from {}", segments.len(), described(&whole))
         }
-        _ => {
-            let parts: Vec<String> = segments.iter().map(described).collect();
-            format!("{curve} ramp from {}", parts.join(", then "))
-        }
+        _ => format!("{curve} ramp from {}", segments.iter().map(described).join(", then ")),
     }
 }
 
@@ -224,15 +217,14 @@ pub fn extras(workload: &WorkloadFacts) -> Option<String> {
         format!("{pictures} of {}×{}", images.width, images.height)
     });
     let adapters = workload.adapters.as_ref().map(|adapters| {
-        let names: Vec<String> = adapters.names.iter().map(|name| terminal(name)).collect();
-        format!("adapters {}", names.join(", "))
+        format!("adapters {}", adapters.names.iter().map(|name| terminal(name)).join(", "))
     });
     let fields = workload.fields.iter().map(|(name, value)| {
         // A field's value may be a whole schema.
         terminal_line(&format!("{name} {value}"), 60)
     });
-    let all: Vec<String> = [prefix, images, adapters].into_iter().flatten().chain(fields).collect();
-    (!all.is_empty()).then(|| format!("each with {}", all.join("; ")))
+    let all = [prefix, images, adapters].into_iter().flatten().chain(fields).try_join("; ");
+    all.map(|all| format!("each with {all}"))
 }
 
 fn tokens(lengths: &Lengths) -> String {

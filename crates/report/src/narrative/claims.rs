@@ -19,6 +19,7 @@ use self::reading::{Known, Location, Number, Subject, Term, terms};
 use self::vocabulary::{Meaning, PHRASES, Qualifier, Relation};
 use super::Facts;
 use crate::document::distinct;
+use crate::fmt::Join;
 
 /// The most bytes of one sentence that are read; longer ones are refused whole.
 const SENTENCE_BYTES_MAX: usize = 600;
@@ -469,7 +470,7 @@ impl Clause<'_> {
         let statistics = align(self.terms, Term::statistic, measured);
         let places = align(self.terms, Term::location, |number| !number.is_size);
         let (Some(metrics), Some(statistics), Some(places)) = (metrics, statistics, places) else {
-            let all = numbers.iter().map(Number::describe).collect::<Vec<_>>().join(", ");
+            let all = numbers.iter().map(Number::describe).join(", ");
             let what = format!("it is not clear what {all} are of");
             return self.fails(ReasonKind::WrongSubject, what);
         };

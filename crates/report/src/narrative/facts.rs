@@ -515,8 +515,7 @@ pub fn table_of_scenario(name: &str) -> String {
 /// Lower-case words joined by hyphens.
 pub fn slug(name: &str) -> String {
     let words = name.split(|letter: char| !letter.is_alphanumeric());
-    let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
-    words.join("-")
+    words.filter(|word| !word.is_empty()).map(str::to_lowercase).join("-")
 }
 
 /// Numbers of a page that are not in the table of metrics, and not plain numbers without a direction.

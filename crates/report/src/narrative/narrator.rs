@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::claims::{Ruling, Scope, check, quantity_name};
 use super::{Author, Fact, FactUnit, Facts, Narrative, Sentence};
 use crate::document;
+use crate::fmt::Join;
 
 /// The most sentences of one section that reach a page.
 const SECTION_SENTENCES_MAX: usize = 12;
@@ -408,10 +409,8 @@ fn table(facts: &Facts, is_shown: impl Fn(&Fact) -> bool) -> String {
     let mut text = String::new();
     for (scenario, _) in facts.scenarios() {
         let own = facts.facts.iter().filter(|fact| fact.about.scenario.as_deref() == scenario);
-        let shown: Vec<String> = own.filter(|fact| is_shown(fact)).filter_map(words).collect();
-        if !shown.is_empty() {
-            let name = scenario.unwrap_or("The whole page");
-            let _ = writeln!(text, "{name}: {}", shown.join("; "));
+        if let Some(shown) = own.filter(|fact| is_shown(fact)).filter_map(words).try_join("; ") {
+            let _ = writeln!(text, "{}: {shown}", scenario.unwrap_or("The whole page"));
         }
     }
     text

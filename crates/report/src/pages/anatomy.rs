@@ -5,7 +5,7 @@ use inferometer_analysis::steps::Confidence;
 use inferometer_analysis::{Anatomy, BatchFigure, StepTimes, StripFigure};
 
 use super::prelude::*;
-use crate::chart::{Timeline, TimelinePanel, TimelineSeries, measure};
+use crate::chart::{Timeline, TimelineSeries};
 use crate::fmt::compact;
 
 /// A part of this share is worth a sentence with its remedy.
@@ -21,8 +21,8 @@ const SLOW_WRITES: f64 = 0.25;
 pub fn anatomy(summary: &Summary) -> Document {
     let title = format!("Where the time went: run {}", summary.run.id);
     let missing = || {
-        let reason = "Too few streamed tokens arrived, so no steps of the server are visible.";
-        frame::section("anatomy", "Where the time went", [Block::paragraph(reason)])
+        let reason = Block::paragraph(text("too-short-for-steps"));
+        frame::section("anatomy", "Where the time went", [reason])
     };
     Document::new(title, vec![section(summary, Detail::Full).unwrap_or_else(missing)])
 }
@@ -73,56 +73,27 @@ fn findings(anatomy: &Anatomy, gpu_use: Option<f64>) -> Vec<String> {
     let share = |part: f64, whole: f64| Some(part / whole).filter(|share| NOTABLE <= *share);
     if let Some(parts) = &anatomy.between_tokens {
         if let Some(share) = share(parts.prefill_ms, parts.mean_ms) {
-            found.push(format!(
-                "{} of the time between tokens is waiting for other requests' prefill; chunked prefill \
-                 or a lower limit of tokens per step (`max_num_batched_tokens`, `-b`) would trade TTFT \
-                 for it.",
-                percent(share)
-            ));
+            found.push(fill("others-prefill", &[&percent(share)]));
         }
         if let Some(share) = share(parts.stall_ms, parts.mean_ms) {
-            found.push(format!(
-                "{} of the time between tokens is in steps that took longer than usual although no \
-                 prompt was waiting; look at what else runs on the server, and at its CPU.",
-                percent(share)
-            ));
+            found.push(fill("long-steps", &[&percent(share)]));
         }
     }
     found.extend(anatomy.first_token.as_ref().and_then(|parts| {
         let waiting = parts.other_prefill_ms + parts.other_steps_ms;
         let of_others = parts.other_prefill_ms / waiting;
         let share = share(waiting, parts.mean_ms).filter(|share| 0.5 <= *share)?;
-        Some(format!(
-            "{} of TTFT passes before the step of the first token, {} of that in steps with the prefill \
-             of others: fewer requests in flight, or more replicas, would shorten it.",
-            percent(share),
-            percent(of_others)
-        ))
+        Some(fill("before-own-step", &[&percent(share), &percent(of_others)]))
     }));
-    found.extend(anatomy.idle_share.filter(|share| IDLE <= *share).map(|share| {
-        format!(
-            "The server had no request for {} of the time: it is not limited by its GPU, and a higher \
-             load would use it.",
-            percent(share)
-        )
-    }));
-    let is_busy = anatomy.idle_share.is_none_or(|share| share < IDLE);
-    found.extend(gpu_use.filter(|share| is_busy && *share <= GPU_USED).map(|share| {
-        format!(
-            "The server's GPUs were idle {} of the time although requests were in flight: something else \
-             limits the server, such as its CPU.",
-            percent(1.0 - share)
-        )
-    }));
+    let idle = anatomy.idle_share.filter(|share| IDLE <= *share);
+    found.extend(idle.map(|share| fill("idle-server", &[&percent(share)])));
+    let unused = gpu_use.filter(|share| idle.is_none() && *share <= GPU_USED);
+    found.extend(unused.map(|share| fill("idle-gpus", &[&percent(1.0 - share)])));
     let spread = anatomy.spread_share.filter(|share| SLOW_WRITES <= *share);
-    found.extend(spread.zip(anatomy.spread_ms).map(|(share, ms)| {
-        format!(
-            "The tokens of one step arrive over {}, {} of the step: the server sends its streams one \
-             after another, and its CPU takes as much part in the latency as its GPU.",
-            fmt::latency(ms),
-            percent(share)
-        )
-    }));
+    let spread = spread.zip(anatomy.spread_ms);
+    let spread =
+        spread.map(|(share, ms)| fill("slow-writes", &[&fmt::latency(ms), &percent(share)]));
+    found.extend(spread);
     found.extend(batch_finding(&anatomy.batches));
     found
 }
@@ -140,13 +111,8 @@ fn batch_finding(batches: &[BatchFigure]) -> Option<String> {
     let mut known = batches.iter().filter_map(|it| Some((it.batch, it.decode?.p50_ms)));
     let (few, short) = known.next()?;
     let (many, long) = known.next_back()?;
-    Some(format!(
-        "A step without prefill takes {} with {} and {} with {}.",
-        fmt::latency(short),
-        requests(few),
-        fmt::latency(long),
-        requests(many)
-    ))
+    let [short, long] = [short, long].map(fmt::latency);
+    Some(fill("steps-by-size", &[&short, &requests(few), &long, &requests(many)]))
 }
 
 fn requests(batch: f64) -> String {
@@ -202,16 +168,14 @@ fn parts(anatomy: &Anatomy) -> Option<Table> {
     let columns = ["Time", "Part"].map(Column::left).into_iter();
     let columns = columns.chain(["Mean (ms)", "Share"].map(Column::right)).collect();
     (!rows.is_empty()).then(|| {
-        Table::new("anatomy-parts", "Parts of the mean times", columns, rows).noted([
-            "Steps are seen from outside. Without timings of the server for each request, its queue and \
-             earlier parts of the same prompt cannot be told apart, nor its last step from the network.",
-        ])
+        Table::new("anatomy-parts", "Parts of the mean times", columns, rows)
+            .noted([text("seen-from-outside")])
     })
 }
 
 fn batches(anatomy: &Anatomy) -> Option<Table> {
     let times = |times: Option<StepTimes>| match times {
-        Some(times) => [count_cell(times.n), Cell::number(number(times.p50_ms), times.p50_ms)],
+        Some(times) => [Cell::count(times.n), Cell::number(number(times.p50_ms), times.p50_ms)],
         None => [Cell::text(NOTHING), Cell::text(NOTHING)],
     };
     let row = |figure: &BatchFigure| {
@@ -228,17 +192,13 @@ fn batch_chart(anatomy: &Anatomy) -> Option<Chart> {
     let series = |name: &str, times: fn(&BatchFigure) -> Option<StepTimes>| {
         let point = |figure: &BatchFigure| {
             let times = times(figure)?;
-            let note = format!(
-                "{}, p10 to p90: {} to {} ms",
-                counted(times.n, "step"),
-                number(times.p10_ms),
-                number(times.p90_ms)
-            );
+            let [low, high] = [times.p10_ms, times.p90_ms].map(number);
+            let note = fill("step-times", &[&counted(times.n, "step"), &low, &high]);
             let (x, y) = (figure.batch, times.p50_ms);
             Some(LinePoint { x, y, note: Some(note), ..LinePoint::default() })
         };
         let points: Vec<LinePoint> = anatomy.batches.iter().filter_map(point).collect();
-        (!points.is_empty()).then(|| LineSeries { name: name.to_owned(), points })
+        (!points.is_empty()).then(|| LineSeries::new(name, points))
     };
     let decode = series("decode only", |figure| figure.decode);
     let prefill = series("with prefill", |figure| figure.prefill);
@@ -246,22 +206,21 @@ fn batch_chart(anatomy: &Anatomy) -> Option<Chart> {
     let finding = batch_finding(&anatomy.batches)
         .unwrap_or_else(|| "All steps have about the same number of requests.".to_owned());
     let y = measure("Median time of a step", "ms", ScaleKind::Log);
-    let panels = vec![LinesPanel { heading: String::new(), y, series, limits: Vec::new() }];
     let x = measure("Requests in the step", "", ScaleKind::Log);
     let n = counted(anatomy.steps, "step");
-    let is_drawn = !panels[0].series.is_empty();
+    let is_drawn = !series.is_empty();
+    let panels = vec![Panel::new("", y, series)];
     let plot = Plot::Lines(Lines { x, ticks_at_points: true, panels });
-    let title = "Step time against batch size".to_owned();
-    is_drawn.then(|| Chart::new("steps-by-batch".to_owned(), title, finding, n, plot))
+    let title = "Step time against batch size";
+    is_drawn.then(|| Chart::new("steps-by-batch", title, finding, n, plot))
 }
 
 /// Some seconds of the run: batch size, step time, and the prompts that were computed.
 fn strip_chart(strip: &StripFigure, of: &str) -> Option<Chart> {
     let longest = strip.step_ms.iter().flatten().copied().reduce(f64::max)?;
     let panel = |heading: &str, unit: &str, points: Vec<Option<f64>>| {
-        let y = measure("", unit, ScaleKind::Linear);
-        let series = vec![TimelineSeries { name: heading.to_lowercase(), points }];
-        TimelinePanel { heading: heading.to_owned(), y, series, limits: Vec::new() }
+        let series = TimelineSeries::new(&heading.to_lowercase(), points);
+        Panel::new(heading, linear("", unit), vec![series])
     };
     let prefill = strip.prefill_tokens.iter().map(|tokens| Some(*tokens as f64)).collect();
     let panels = vec![

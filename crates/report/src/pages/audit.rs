@@ -56,11 +56,7 @@ fn input(workload: &WorkloadFacts, api: Api, ok: u64) -> String {
             InputLength::Corrected(correction) => {
                 let per_word = number(correction.tokens_per_word);
                 let overhead = number(correction.overhead_tokens);
-                let _ = write!(
-                    text,
-                    "; estimated as {per_word} tokens per word and {overhead} per prompt, from this \
-                     server's earlier counts"
-                );
+                text += &fill("estimated-length", &[&per_word, &overhead]);
             }
         }
     }
@@ -120,15 +116,11 @@ fn compared(
     let (planned, actual) = (mean(planned), mean(actual));
     let on_average = if is_fixed { "" } else { " on average" };
     let cause = if difference.min < 0 { "" } else { cause };
-    let found = match difference.constant() {
-        Some(constant) => format!(" ({} on each{cause})", signed(constant)),
-        None => format!(
-            " on average ({} to {}, exact on {} of {})",
-            signed(difference.min),
-            signed(difference.max),
-            count(exact),
-            count(requests)
-        ),
+    let found = if let Some(constant) = difference.constant() {
+        format!(" ({} on each{cause})", signed(constant))
+    } else {
+        let [min, max] = [difference.min, difference.max].map(signed);
+        fill("lengths-apart", &[&min, &max, &count(exact), &count(requests)])
     };
     format!("requested {about}{planned}{on_average}, server counted {actual}{found}")
 }
@@ -150,11 +142,9 @@ fn file_text(file: &FileFacts) -> String {
     let dropped = file.dropped.iter();
     let dropped = dropped
         .map(|(reason, items)| format!("{} {}", count(*items), terminal_line(reason, NAME_MAX)));
-    let dropped = match dropped.collect::<Vec<_>>().join(", ") {
-        none if none.is_empty() => none,
-        dropped => format!("; left out: {dropped}"),
-    };
-    format!("{name}: {kind}, {}{dropped}", counted(file.items, "item"))
+    let dropped = dropped.try_join(", ").map(|dropped| format!("; left out: {dropped}"));
+    let items = counted(file.items, "item");
+    format!("{name}: {kind}, {items}{}", dropped.unwrap_or_default())
 }
 
 fn no_value(reason: Option<&str>) -> String {

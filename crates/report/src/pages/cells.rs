@@ -60,15 +60,9 @@ pub(crate) fn across_cell(
     let is_known = across.certified || across.confidence_interval().is_some();
     let known = Some(uncertainty(across)).filter(|words| is_known && !words.is_empty());
     let values = values.map(|values| counted(values, "value"));
-    let parts: Vec<String> = [known, values, uncertain].into_iter().flatten().collect();
-    let cell = Cell::number(number(mean), mean).detailed(parts.join("; "));
+    let parts = [known, values, uncertain].into_iter().flatten().join("; ");
+    let cell = Cell::number(number(mean), mean).detailed(parts);
     cell.doubted((!across.certified).then(|| UNCERTIFIED.to_owned()))
-}
-
-/// What a tooltip says, part after part; `None` where there is none.
-pub(crate) fn details(parts: impl IntoIterator<Item = String>) -> Option<String> {
-    let parts: Vec<String> = parts.into_iter().collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 pub(crate) fn missing(reason: &str) -> Cell {
@@ -78,10 +72,6 @@ pub(crate) fn missing(reason: &str) -> Cell {
 /// A number as a text, or a dash with the reason why there is none.
 pub(crate) fn number_cell(value: Option<f64>, text: fn(f64) -> String, reason: &str) -> Cell {
     value.map_or_else(|| missing(reason), |value| Cell::number(text(value), value))
-}
-
-pub(crate) fn count_cell(value: u64) -> Cell {
-    Cell::number(count(value), value as f64)
 }
 
 /// A text, or a dash with the reason why there is none.

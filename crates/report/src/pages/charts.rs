@@ -5,12 +5,15 @@
 
 mod run;
 
+use std::fmt::Display;
+
+use inferometer_analysis::Better;
 use inferometer_model::spec::{Limit, Slo};
 
 pub(super) use self::run::*;
 use super::prelude::*;
-pub(super) use crate::chart::measure;
 use crate::chart::{PanelLimit, Pareto, ParetoPoint, ShareClass, ShareRow, Shares};
+use crate::texts::filled;
 
 /// Between values that their intervals do not tell apart.
 const ABOUT_EQUAL: &str = "the difference is within their uncertainty";
@@ -79,8 +82,7 @@ pub(super) fn latency(series: &[Series<'_>]) -> Option<Chart> {
         let grown = wanted.iter().filter_map(|(title, quantity, _)| {
             growth(one, &format!("{title} is"), *quantity, fmt::latency, true)
         });
-        let parts: Vec<String> = grown.collect();
-        (!parts.is_empty()).then(|| parts.join("; "))
+        grown.try_join("; ")
     })
 }
 
@@ -116,29 +118,14 @@ pub(super) fn cost(series: &[Series<'_>]) -> Option<Chart> {
 
 /// Cost of a million output tokens against the speed that each user gets.
 pub(super) fn cost_against_speed(series: &[Series<'_>]) -> Option<Chart> {
-    let mut points = against_speed(series, &metric::COST_PER_MILLION_OUTPUT_TOKENS, 1.0);
-    if points.len() < 2 {
-        return None;
-    }
-    // Less is better here.
-    for point in &mut points {
-        point.y = -point.y;
-    }
-    mark_frontier(&mut points);
-    for point in &mut points {
-        point.y = -point.y;
-    }
+    let points = against_speed(series, &metric::COST_PER_MILLION_OUTPUT_TOKENS, 1.0)?;
     let lowest = points.iter().min_by(|a, b| a.y.total_cmp(&b.y))?;
-    let finding = format!(
-        "A million output tokens cost least at {} with {}, where each user gets {} tok/s.",
-        fmt::joined(&[if 1 < series.len() { &lowest.series } else { "" }, &lowest.label]),
-        number(lowest.y),
-        number(lowest.x),
-    );
+    let name = fmt::joined(&[if 1 < series.len() { &lowest.series } else { "" }, &lowest.label]);
+    let finding = fill("cheapest", &[&name, &number(lowest.y), &number(lowest.x)]);
     let n =
         format!("{}; costs in the currency of the price", counted(points.len() as u64, "level"));
-    let x = measure("Speed for each user", "tok/s", ScaleKind::Linear);
-    let y = measure("Cost of a million output tokens", "", ScaleKind::Linear);
+    let x = linear("Speed for each user", "tok/s");
+    let y = linear("Cost of a million output tokens", "");
     let title = "Cost of output tokens against speed for each user";
     let plot = Plot::Pareto(Pareto { x, y, points });
     Some(Chart::new("cost-against-speed", title, finding, n, plot))
@@ -156,7 +143,7 @@ fn against_load(
         let head = if 1 < series.len() { format!("{}: ", one.name) } else { String::new() };
         Some(format!("{head}{}.", sentence(one)?))
     });
-    let finding = sentences.collect::<Vec<_>>().join(" ");
+    let finding = sentences.join(" ");
     let rows = || series.iter().flat_map(|one| one.rows.iter());
     let counts = || rows().map(|row| row.tally().ok);
     let requests = match (counts().min(), counts().max()) {
@@ -195,7 +182,7 @@ pub(super) fn lines_panel(
     series: Vec<LineSeries>,
 ) -> Option<LinesPanel> {
     let has_points = series.iter().any(|one| !one.points.is_empty());
-    has_points.then(|| LinesPanel { heading: heading.to_owned(), y, series, limits: Vec::new() })
+    has_points.then(|| Panel::new(heading, y, series))
 }
 
 /// `None` with fewer than two levels that have a load and a value.
@@ -210,16 +197,16 @@ fn lines(series: &[Series<'_>], wanted: &[Wanted<'_>]) -> Option<Lines> {
             let reservation = row.reservation();
             let hollow = reservation.is_some();
             let uncertain = (!across.certified).then(|| UNCERTIFIED.to_owned());
-            let note = details(reservation.into_iter().chain(uncertain));
+            let note = reservation.into_iter().chain(uncertain).try_join("; ");
             let interval = pair(across.confidence_interval());
             Some(LinePoint { x: row.place()?, y: across.mean?, interval, hollow, note })
         };
         let line = |one: &Series<'_>| {
             let points: Vec<LinePoint> = one.rows.iter().filter_map(point).collect();
-            (!points.is_empty()).then(|| LineSeries { name: one.name.clone(), points })
+            (!points.is_empty()).then(|| LineSeries::new(&one.name, points))
         };
         let lines = series.iter().filter_map(line).collect();
-        let panel = lines_panel(title, measure("", unit, ScaleKind::Linear), lines)?;
+        let panel = lines_panel(title, linear("", unit), lines)?;
         Some(LinesPanel { limits: limits(series, *quantity), ..panel })
     };
     let panels: Vec<LinesPanel> = wanted.iter().filter_map(panel).collect();
@@ -254,15 +241,9 @@ pub(super) fn mermaid(series: &Series<'_>) -> Option<String> {
     };
     let (names, values): (Vec<String>, Vec<String>) = series.rows.iter().filter_map(value).unzip();
     let label = load_axis(has_rates(std::slice::from_ref(series))).0;
-    (2 <= names.len()).then(|| {
-        format!(
-            "xychart-beta\n    title \"Output throughput against {}\"\n    x-axis \"{label}\" [{}]\n    \
-             y-axis \"tok/s\"\n    line [{}]\n",
-            label.to_lowercase(),
-            names.join(", "),
-            values.join(", "),
-        )
-    })
+    let (template, load) = (include_str!("charts/xychart.txt"), label.to_lowercase());
+    let parts: [&dyn Display; 4] = [&load, &label, &names.join(", "), &values.join(", ")];
+    (2 <= names.len()).then(|| filled(template, &parts))
 }
 
 /// How output grows along the levels of one server, as far as the intervals tell levels apart.
@@ -276,32 +257,18 @@ fn output_growth(series: &Series<'_>) -> Option<String> {
     let is_clear = points.windows(2).all(|pair| is_apart(&pair[0].1, &pair[1].1));
     Some(if near.len() == points.len() {
         let lowest = number(points.iter().map(|one| one.2).fold(f64::INFINITY, f64::min));
-        format!("Output is about equal at all levels, {lowest} to {highest} tok/s: {ABOUT_EQUAL}")
+        fill("growth-equal", &[&lowest, &highest, &ABOUT_EQUAL])
     } else if rises && is_clear {
         let is_whole = series.rows.iter().all(|row| row.is_reached());
         let limit = if is_whole { "measured" } else { "reached" };
-        format!(
-            "Output grows from {from} tok/s at {first} to {to} tok/s at {last}, the highest level that \
-             was {limit}"
-        )
+        fill("growth-clear", &[&from, first, &to, last, &limit])
     } else if 1 < near.len() {
         let levels: Vec<String> = near.iter().map(|one| one.0.clone()).collect();
-        format!(
-            "Output begins with {from} tok/s at {first} and is about equal, and highest, at {} with no \
-             more than {highest} tok/s",
-            list(&levels),
-        )
+        fill("growth-plateau", &[&from, first, &list(&levels), &highest])
     } else if top.0 == *last {
-        format!(
-            "Output is {from} tok/s at {first} and highest at {last} with {to} tok/s; it does not grow \
-             at every step"
-        )
+        fill("growth-uneven", &[&from, first, last, &to])
     } else {
-        format!(
-            "Output is highest at {} with {highest} tok/s; it begins with {from} tok/s at {first} and \
-             ends with {to} tok/s at {last}",
-            top.0,
-        )
+        fill("growth-falls", &[&top.0, &highest, &from, first, &to, last])
     })
 }
 
@@ -327,7 +294,11 @@ fn growth(
 }
 
 /// Another metric, of a part of all GPUs, against the speed of each user.
-fn against_speed(series: &[Series<'_>], y: &'static Metric, parts: f64) -> Vec<ParetoPoint> {
+fn against_speed(
+    series: &[Series<'_>],
+    y: &'static Metric,
+    parts: f64,
+) -> Option<Vec<ParetoPoint>> {
     let point = |one: &Series<'_>, row: &Row<'_>| {
         let reservation = row.reservation();
         let (speed, other) = (row.quantity(&metric::PER_USER_THROUGHPUT), row.quantity(y));
@@ -344,31 +315,27 @@ fn against_speed(series: &[Series<'_>], y: &'static Metric, parts: f64) -> Vec<P
             note: reservation,
         })
     };
-    series.iter().flat_map(|one| one.rows.iter().filter_map(|row| point(one, row))).collect()
+    let points = series.iter().flat_map(|one| one.rows.iter().map(move |row| (one, row)));
+    let mut points: Vec<ParetoPoint> = points.filter_map(|(one, row)| point(one, row)).collect();
+    mark_frontier(&mut points, y.better);
+    (2 <= points.len()).then_some(points)
 }
 
 /// Throughput of all users against that of each user. `None` with fewer than two points.
 pub(super) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
     let gpus = common_gpus(series);
     let parts = f64::from(gpus.unwrap_or(1));
-    let mut points = against_speed(series, &metric::OUTPUT_THROUGHPUT, parts);
-    if points.len() < 2 {
-        return None;
-    }
-    mark_frontier(&mut points);
+    let points = against_speed(series, &metric::OUTPUT_THROUGHPUT, parts)?;
     let levels = counted(points.len() as u64, "level");
     let (label, n) = match gpus {
         Some(gpus) => {
             ("Output throughput per GPU", format!("{levels}, {}", counted(gpus.into(), "GPU")))
         }
-        None => (
-            "Output throughput",
-            format!("{levels}; the number of GPUs is not known, so throughput is of all of them"),
-        ),
+        None => ("Output throughput", fill("gpus-not-known", &[&levels])),
     };
     let finding = pareto_finding(&points, 1 < series.len(), gpus.is_some());
-    let x = measure("Speed for each user", "tok/s", ScaleKind::Linear);
-    let y = measure(label, "tok/s", ScaleKind::Linear);
+    let x = linear("Speed for each user", "tok/s");
+    let y = linear(label, "tok/s");
     let title = format!("{label} against speed for each user");
     let plot = Plot::Pareto(Pareto { x, y, points });
     Some(Chart::new("throughput-against-speed", title, finding, n, plot))
@@ -389,12 +356,13 @@ fn common_gpus(series: &[Series<'_>]) -> Option<u32> {
     (0 < first && known.all(|other| other == Some(first))).then_some(first)
 }
 
-fn mark_frontier(points: &mut [ParetoPoint]) {
-    let places: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
-    for point in points {
-        let beaten =
-            |(x, y): &(f64, f64)| point.x <= *x && point.y <= *y && (point.x < *x || point.y < *y);
-        point.on_frontier = !places.iter().any(beaten);
+/// Marks the points that no other beats in both: a higher speed, and the better other value.
+fn mark_frontier(points: &mut [ParetoPoint], better: Better) {
+    let sign = if better == Better::Lower { -1.0 } else { 1.0 };
+    let places: Vec<(f64, f64)> = points.iter().map(|point| (point.x, sign * point.y)).collect();
+    for (place, point) in places.iter().zip(points) {
+        let beats = |other: &(f64, f64)| place.0 <= other.0 && place.1 <= other.1 && place != other;
+        point.on_frontier = !places.iter().any(beats);
     }
 }
 
@@ -409,13 +377,10 @@ fn pareto_finding(points: &[ParetoPoint], named: bool, per_gpu: bool) -> String 
     };
     match best.as_slice() {
         [only] => format!("{} is best in both.", describe(only)),
-        [first, .., last] => format!(
-            "{} of {} levels are not beaten in both at once, from {} to {}.",
-            best.len(),
-            points.len(),
-            describe(first),
-            describe(last)
-        ),
+        [first, .., last] => {
+            let [from, to] = [first, last].map(|end| describe(end));
+            fill("not-beaten", &[&best.len(), &points.len(), &from, &to])
+        }
         [] => String::new(),
     }
 }
@@ -450,7 +415,7 @@ pub(super) fn by_scenario(rows: &[Row<'_>], what: &str) -> Option<Chart> {
     let has_levels = !scenarios.is_empty() && scenarios.len() < rows.len();
     let n = counted(known.len() as u64, if has_levels { "level" } else { what });
     let n = format!("{n}, {ok} ok");
-    let y = measure("Output throughput", "tok/s", ScaleKind::Linear);
+    let y = linear("Output throughput", "tok/s");
     let plot = Plot::Bars(Bars { y, groups: rows.iter().map(group).collect() });
     let title = format!("Output throughput by {what}");
     Some(Chart::new(format!("throughput-by-{what}"), title, scenario_finding(&known)?, n, plot))
@@ -461,9 +426,7 @@ fn scenario_finding(known: &[Measured]) -> Option<String> {
     let [lowest, .., highest] = known else { return None };
     let [low, high] = [lowest.2, highest.2].map(number);
     if !is_apart(&lowest.1, &highest.1) {
-        return Some(format!(
-            "Output throughput is about equal, {low} to {high} tok/s: {ABOUT_EQUAL}."
-        ));
+        return Some(fill("about-equal", &[&low, &high, &ABOUT_EQUAL]));
     }
     let describe = |end: &Measured, which: &str, value: &str| match known
         .iter()
@@ -471,11 +434,10 @@ fn scenario_finding(known: &[Measured]) -> Option<String> {
         .count()
     {
         0 | 1 => format!("{} has the {which} output throughput with {value} tok/s", end.0),
-        several => format!(
-            "{} has {value} tok/s, about equal with {} at the {which} end",
-            end.0,
-            counted(several as u64 - 1, "other")
-        ),
+        several => {
+            let others = counted(several as u64 - 1, "other");
+            fill("equal-at-end", &[&end.0, &value, &others, &which])
+        }
     };
     Some(format!("{}; {}.", describe(highest, "highest", &high), describe(lowest, "lowest", &low)))
 }
@@ -510,7 +472,7 @@ pub(super) fn client_health(rows: &[Row<'_>]) -> Option<Chart> {
     let against = tpot.map(|tpot| format!("; the shortest median TPOT is {} ms", number(tpot)));
     let (most, against) = (number(most), against.unwrap_or_default());
     let finding = format!("The largest lag of the client is {most} ms: {lag} in {row}{against}.");
-    let plot = Plot::Bars(Bars { y: measure("Lag", "ms", ScaleKind::Linear), groups });
+    let plot = Plot::Bars(Bars { y: linear("Lag", "ms"), groups });
     Some(Chart::new(
         "client-lags",
         "Lags of the client",
@@ -549,12 +511,10 @@ pub(super) fn outcomes(rows: &[Row<'_>]) -> Option<Chart> {
     let requests = counted(total, "request");
     let finding = match others.as_slice() {
         [] => format!("All {requests} ended ok."),
-        others => format!(
-            "{} of {requests} ended ok ({}); the others: {}.",
-            count(ok),
-            percent(ok as f64 / total as f64),
-            list(others)
-        ),
+        others => {
+            let share = percent(ok as f64 / total as f64);
+            fill("ended-ok", &[&count(ok), &requests, &share, &list(others)])
+        }
     };
     let row = |(row, counts): (&Row<'_>, &BTreeMap<Outcome, u64>)| ShareRow {
         label: row.name.clone(),
@@ -643,7 +603,7 @@ mod tests {
     #[test]
     fn what_is_divided_by_gpus_is_said_to_be() {
         let mut points = vec![point(50.0, 100.0), point(40.0, 160.0)];
-        mark_frontier(&mut points);
+        mark_frontier(&mut points, Better::Higher);
         let shared = pareto_finding(&points, false, true);
         assert!(shared.contains("160.0 tok/s per GPU") && !shared.contains("in all"), "{shared}");
         assert!(pareto_finding(&points, false, false).contains("160.0 tok/s in all"));
@@ -653,7 +613,7 @@ mod tests {
     fn a_point_is_on_the_frontier_unless_another_is_better_in_both() {
         let mut points = vec![point(50.0, 100.0), point(40.0, 160.0), point(30.0, 150.0)];
         points.push(point(40.0, 160.0));
-        mark_frontier(&mut points);
+        mark_frontier(&mut points, Better::Higher);
         let marks: Vec<bool> = points.iter().map(|point| point.on_frontier).collect();
         assert_eq!(marks, [true, true, false, true]);
     }

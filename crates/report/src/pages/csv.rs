@@ -114,12 +114,10 @@ impl<'a, T> Csv<'a, T> {
 
     /// The head, and a line for each item.
     pub(super) fn lines(self, items: impl IntoIterator<Item = T>) -> String {
-        let line = |cells: Vec<String>| cells.join(",") + "\r\n";
-        let mut text = line(self.0.iter().map(|(head, _)| text_field(head)).collect());
-        for item in items {
-            text += &line(self.0.iter().map(|(_, get)| get(&item)).collect());
-        }
-        text
+        let head = self.0.iter().map(|(head, _)| text_field(head)).join(",");
+        let line = |item| self.0.iter().map(|(_, get)| get(&item)).join(",");
+        let lines = [head].into_iter().chain(items.into_iter().map(line));
+        lines.map(|line| line + "\r\n").collect()
     }
 }
 

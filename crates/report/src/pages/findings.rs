@@ -10,8 +10,7 @@ use super::prelude::*;
 use crate::fmt::figure;
 
 /// A finding compares all levels, so one value without an interval is enough for that.
-const NOT_SURE: &str =
-    "its certainty is not known: not every value has an interval or several runs";
+const NOT_SURE: &str = "certainty-unknown";
 
 /// Each finding by its name. A finding that does not apply to this kind of load is left out.
 pub(super) fn findings(
@@ -35,29 +34,24 @@ pub(super) fn findings(
 }
 
 fn level_names<'a>(levels: impl IntoIterator<Item = &'a Level>) -> String {
-    levels.into_iter().map(|level| level_name(*level)).collect::<Vec<_>>().join(", ")
+    levels.into_iter().map(|level| level_name(*level)).join(", ")
 }
 
 fn left_out(found: &Findings) -> String {
     let cut = found.left_out.iter().filter(|level| !found.not_reached.contains(level));
     let parts = [
         (level_names(cut), "cut by a time limit, so that only fast requests completed"),
-        (
-            level_names(&found.not_reached),
-            "fewer requests were in flight, so that per-user values count users who were not there",
-        ),
+        (level_names(&found.not_reached), text("left-out-short")),
     ];
     let known = parts.into_iter().filter(|(levels, _)| !levels.is_empty());
-    known.map(|(levels, why)| format!("{levels}: {why}")).collect::<Vec<_>>().join("; ")
+    known.map(|(levels, why)| format!("{levels}: {why}")).join("; ")
 }
 
 /// The result of a search in words.
 pub(super) fn search_result(limit: &FoundLimit) -> String {
     let mut words = limit.words.clone();
-    if !limit.undecided.is_empty() {
-        let levels: Vec<String> = limit.undecided.iter().map(|level| setting(*level)).collect();
-        let _ = write!(words, "; undecided at {}", levels.join(", "));
-    }
+    let undecided = limit.undecided.iter().map(|level| setting(*level)).try_join(", ");
+    words.extend(undecided.map(|levels| format!("; undecided at {levels}")));
     // The sentence states that a level is not confirmed.
     if limit.level.is_some() && limit.confirmed {
         words += "; confirmed on a fresh seed";
@@ -76,19 +70,15 @@ pub(super) fn words_or_reason<T>(finding: &Finding<T>, words: impl Fn(&T) -> Str
 }
 
 pub(super) fn peak(peak: &Peak) -> String {
-    format!(
-        "{} ({} {}{})",
-        level_name(peak.level),
-        figure(&peak.throughput),
-        unit(&peak.quantity),
-        resampled(peak.same_share, "highest"),
-    )
+    let (value, unit) = (figure(&peak.throughput), unit(&peak.quantity));
+    let share = resampled(peak.same_share, "highest");
+    fill("peak", &[&level_name(peak.level), &value, &unit, &share])
 }
 
 pub(super) fn knee(knee: &Knee) -> String {
     let range = match knee.interval {
         None if knee.found_share.is_some() => String::new(),
-        None => format!("; {NOT_SURE}"),
+        None => format!("; {}", text(NOT_SURE)),
         Some(range) if range.low == range.high => {
             "; the same level in 95 % of resampled sets".to_owned()
         }
@@ -98,26 +88,17 @@ pub(super) fn knee(knee: &Knee) -> String {
     };
     let share = knee.found_share.filter(|share| *share < 1.0);
     let share = share.map(|share| format!("; {} of resampled sets have a knee", percent(share)));
-    format!(
-        "{} ({} {}{range}{})",
-        level_name(knee.level),
-        figure(&knee.throughput),
-        unit(&knee.quantity),
-        share.unwrap_or_default(),
-    )
+    let (value, unit) = (figure(&knee.throughput), unit(&knee.quantity));
+    let share = share.unwrap_or_default();
+    fill("knee", &[&level_name(knee.level), &value, &unit, &range, &share])
 }
 
 pub(super) fn sweet_spot(spot: &SweetSpot) -> String {
     let uncertain =
         if spot.certified { "" } else { "; not all values are of enough requests to certify" };
-    format!(
-        "{} ({} {}: the most within {}{}{uncertain})",
-        level_name(spot.level),
-        figure(&spot.throughput),
-        unit(&spot.quantity),
-        slo_words(spot),
-        resampled(spot.same_share, "chosen"),
-    )
+    let (value, unit) = (figure(&spot.throughput), unit(&spot.quantity));
+    let (slos, share) = (slo_words(spot), resampled(spot.same_share, "chosen"));
+    fill("sweet-spot", &[&level_name(spot.level), &value, &unit, &slos, &share, &uncertain])
 }
 
 /// The SLOs that a sweet spot meets.
@@ -134,14 +115,10 @@ pub(super) fn per_user_spot(spot: &PerUserSpot) -> String {
     };
     let uncertain =
         if spot.certified { "" } else { "; the p99s are of too few requests to certify" };
-    format!(
-        "{} ({} tok/s for each user, TTFT p99 {} ms, TPOT p99 {} ms{}{others}{uncertain})",
-        level_name(spot.level),
-        figure(&spot.per_user_throughput),
-        figure(&spot.ttft_ms_p99),
-        figure(&spot.tpot_ms_p99),
-        resampled(spot.same_share, "chosen"),
-    )
+    let [speed, ttft, tpot] =
+        [&spot.per_user_throughput, &spot.ttft_ms_p99, &spot.tpot_ms_p99].map(figure);
+    let (level, share) = (level_name(spot.level), resampled(spot.same_share, "chosen"));
+    fill("per-user-spot", &[&level, &speed, &ttft, &tpot, &share, &others, &uncertain])
 }
 
 fn saturation(found: &Saturation) -> String {
@@ -174,13 +151,9 @@ fn scalability(found: &Scalability) -> String {
             let law = &found.universal;
             let peak =
                 words_or_reason(&law.peak, |peak| format!("falls beyond c={}", figure(peak)));
-            format!(
-                "universal scalability law: {} {unit} at c=1, σ {}, κ {}; {peak}; R² {}{no_fit}",
-                figure(&law.lambda),
-                figure(&law.sigma),
-                figure(&law.kappa),
-                number(law.quality.r_squared),
-            )
+            let [lambda, sigma, kappa] = [&law.lambda, &law.sigma, &law.kappa].map(figure);
+            let fit = number(law.quality.r_squared);
+            fill("scalability-law", &[&lambda, &unit, &sigma, &kappa, &peak, &fit, &no_fit])
         }
         Model::Saturating => {
             let curve = &found.saturating;
@@ -188,21 +161,16 @@ fn scalability(found: &Scalability) -> String {
                 words_or_reason(&curve.ceiling, |it| format!("approaches {} {unit}", figure(it)));
             let half =
                 curve.half_at.found().map(|half| format!(", half of it at c={}", figure(half)));
-            format!(
-                "{ceiling}{}; R² {}; the universal scalability law fits no better (AICc {} against \
-                 {}){no_fit}",
-                half.unwrap_or_default(),
-                number(curve.quality.r_squared),
-                number(found.universal.quality.aicc),
-                number(curve.quality.aicc),
-            )
+            let [own, other] = [&curve.quality, &found.universal.quality].map(|it| number(it.aicc));
+            let (half, fit) = (half.unwrap_or_default(), number(curve.quality.r_squared));
+            fill("scalability-curve", &[&ceiling, &half, &fit, &other, &own, &no_fit])
         }
     })
 }
 
 fn resampled(share: Option<f64>, word: &str) -> String {
     share.map_or_else(
-        || format!("; {NOT_SURE}"),
+        || format!("; {}", text(NOT_SURE)),
         |share| format!("; {word} in {} of resampled sets", percent(share)),
     )
 }

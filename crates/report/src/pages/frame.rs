@@ -5,6 +5,7 @@ use inferometer_model::observations::{ModelError, Simulated};
 use inferometer_model::variant_name;
 
 use super::prelude::*;
+use crate::document::visit_charts;
 use crate::narrative::{Author, Sentence};
 
 /// The name of a server, and a run on it.
@@ -47,22 +48,6 @@ pub(crate) fn page(
 
 /// Marks every headline number and every chart of a simulation, because they may be read alone.
 pub(crate) fn mark_simulated(mut page: Document, model_error: Option<&str>) -> Document {
-    fn mark_blocks(blocks: &mut [Block]) {
-        for block in blocks {
-            if let Block::Figure(figure) = block {
-                let n = figure.chart.n.trim_end_matches('.');
-                figure.chart.n = format!("{n}, simulated");
-            } else if let Block::Details { blocks, .. } = block {
-                mark_blocks(blocks);
-            }
-        }
-    }
-    fn mark_sections(sections: &mut [Section]) {
-        for section in sections {
-            mark_blocks(&mut section.blocks);
-            mark_sections(&mut section.sections);
-        }
-    }
     let Some(model_error) = model_error else { return page };
     // How many requests or rows there are is no matter of the model.
     let is_count = |card: &Card| matches!(card.label.as_str(), "Requests ok" | "Measured");
@@ -70,7 +55,9 @@ pub(crate) fn mark_simulated(mut page: Document, model_error: Option<&str>) -> D
         let separator = if card.detail.is_empty() { "" } else { "; " };
         card.detail.extend([separator, "simulated, ", model_error]);
     }
-    mark_sections(&mut page.sections);
+    visit_charts(&mut page.sections, &mut |chart| {
+        chart.n = format!("{}, simulated", chart.n.trim_end_matches('.'));
+    });
     page
 }
 
@@ -90,7 +77,7 @@ pub(crate) fn model_errors(engine: &Simulated) -> String {
         let ModelError { output_throughput, ttft, tpot } = of;
         let figures = [("output throughput", output_throughput), ("TTFT", ttft), ("TPOT", tpot)];
         let known = figures.into_iter().filter_map(|(name, of)| Some((name, percent(of?))));
-        known.map(|(name, of)| format!("{name}{separator}{of}")).collect::<Vec<_>>().join(", ")
+        known.map(|(name, of)| format!("{name}{separator}{of}")).join(", ")
     };
     let Some(errors) = engine.model_error else {
         return "Its model error is not known.".to_owned();
@@ -169,18 +156,11 @@ pub(crate) fn target(url: &str, embedded: bool, simulated: bool, speed: Option<f
 fn engine_note(run: &Summary) -> Option<String> {
     let facts = &run.run;
     if let Some(simulated) = &facts.simulated {
-        return Some(format!(
-            "nothing: simulated in virtual time by the profile {}, without a server. {}",
-            simulated.profile,
-            model_errors(simulated)
-        ));
+        return Some(fill("simulated-by", &[&simulated.profile, &model_errors(simulated)]));
     }
     facts.embedded.then(|| match facts.engine_speed {
-        Some(speed) => format!(
-            "the embedded engine, no server; it answered {speed} times as fast as its profile, so all \
-             times are shorter"
-        ),
-        None => "the embedded engine, no server; its times are those of its profile".to_owned(),
+        Some(speed) => fill("engine-sped-up", &[&speed]),
+        None => text("engine-paced").to_owned(),
     })
 }
 
@@ -252,12 +232,10 @@ pub(crate) fn ended(text: String) -> String {
 fn author(author: &Author) -> String {
     match author {
         Author::Rules => "the sentences were made from the numbers by rules".to_owned(),
-        Author::Model { name, kept, rejected, .. } => format!(
-            "the sentences were written by the model {name}, and by rules where it wrote nothing; \
-             checked against the tables: {} kept, {} rejected",
-            count((*kept).into()),
-            count(rejected.values().sum::<u32>().into())
-        ),
+        Author::Model { name, kept, rejected, .. } => {
+            let rejected = count(rejected.values().sum::<u32>().into());
+            fill("author-model", &[name, &count((*kept).into()), &rejected])
+        }
         Author::RulesInstead { name, .. } => {
             format!("the sentences were made from the numbers by rules; the model {name} gave none")
         }
@@ -275,13 +253,9 @@ pub(crate) fn authorship(narrative: &Narrative) -> Option<Block> {
             let reason = |(reason, number): (&String, &u32)| {
                 format!("{}: {reason}", counted((*number).into(), "sentence"))
             };
-            let reasons: Vec<String> = rejected.iter().map(reason).collect();
-            let rejected = if reasons.is_empty() {
-                ""
-            } else {
-                &format!(" Rejected: {}.", reasons.join("; "))
-            };
-            sentence(&author(&narrative.author)) + rejected
+            let rejected = rejected.iter().map(reason).try_join("; ");
+            let rejected = rejected.map(|reasons| format!(" Rejected: {reasons}."));
+            sentence(&author(&narrative.author)) + &rejected.unwrap_or_default()
         }
     }))
 }

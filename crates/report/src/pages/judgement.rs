@@ -3,6 +3,7 @@
 use inferometer_analysis::client_judgement::{ComparedFigure, Grade, LoadJudgement, Reason};
 
 use super::prelude::*;
+use crate::texts::filled;
 
 /// A client and the loads that it was judged on.
 #[derive(Debug)]
@@ -34,10 +35,7 @@ pub fn page(client: &JudgedClient<'_>) -> Document {
     };
     let mut table = summary(client);
     if 0 < late {
-        let late = counted(late, "load");
-        table = table.noted([format!(
-            "Times and rates of {late} are not graded: the server itself was late, because the machine was busy."
-        )]);
+        table = table.noted([fill("not-graded", &[&counted(late, "load")])]);
     }
     let mut sections = vec![Section::new("Loads", vec![table.into()])];
     if !client.is_conformance {
@@ -65,7 +63,7 @@ const GRADES: [&str; 5] = [
 
 fn summary(client: &JudgedClient<'_>) -> Table {
     let counted = |of: fn(&LoadJudgement) -> Option<u64>| {
-        move |it: &&LoadJudgement| of(it).map_or_else(|| Cell::text(NOTHING), count_cell)
+        move |it: &&LoadJudgement| of(it).map_or_else(|| Cell::text(NOTHING), Cell::count)
     };
     Columns::new("Load", |it: &&LoadJudgement| {
         Cell::text(&it.load.name).detailed(it.load.about.clone())
@@ -86,9 +84,7 @@ fn summary(client: &JudgedClient<'_>) -> Table {
 }
 
 fn reasons(reasons: &[Reason]) -> String {
-    let texts: Vec<String> =
-        reasons.iter().map(|it| terminal_line(&it.text, TEXT_CHARS_MAX)).collect();
-    texts.join("; ")
+    reasons.iter().map(|it| terminal_line(&it.text, TEXT_CHARS_MAX)).join("; ")
 }
 
 fn figures(judged: &LoadJudgement) -> Block {
@@ -128,12 +124,5 @@ pub fn badge(grade: Grade) -> String {
         Grade::D | Grade::F => "#b3261e",
     };
     let title = escape::xml(&format!("judged by Inferometer: {grade}"));
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"176\" height=\"20\" role=\"img\" \
-         font-family=\"Verdana, sans-serif\" font-size=\"11\" fill=\"#fff\"><title>{title}</title>\
-         <rect width=\"148\" height=\"20\" rx=\"3\" fill=\"#444\"/>\
-         <rect x=\"144\" width=\"32\" height=\"20\" rx=\"3\" fill=\"{colour}\"/>\
-         <text x=\"8\" y=\"14\">judged by Inferometer</text>\
-         <text x=\"160\" y=\"14\" text-anchor=\"middle\" font-weight=\"bold\">{grade}</text></svg>\n"
-    )
+    filled(include_str!("badge.svg"), &[&title, &colour, &grade])
 }

@@ -57,10 +57,7 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
             "Hardware" => *text = plain(hardware.clone()),
             // Every deployment has a different profile.
             "Measured" if input.set.simulated => {
-                *text = plain(
-                    "nothing: each deployment is simulated in virtual time by its profile, without a \
-                     server",
-                );
+                *text = plain(self::text("simulated-matrix"));
             }
             _ => {}
         }
@@ -170,10 +167,7 @@ fn summary(view: View<'_>) -> Vec<Text> {
     }
     lines.truncate(8);
     if view.matrix.winners.iter().any(|winner| winner.certainty == Certainty::OneRun) {
-        lines.push(plain(
-            "Each deployment was measured once, so the variation between starts of the server is not \
-             known: none of these leads is certain.",
-        ));
+        lines.push(plain(text("one-start")));
     }
     lines.extend(strategies_sentence(view));
     lines.extend(servers::failed_sentence(view));
@@ -188,8 +182,8 @@ fn winner_sentence(view: View<'_>, winner: &Winner) -> Option<Text> {
     let row = view.row(winner.row)?;
     let context = row.context.filter(|_| view.has_contexts()).map(context_words);
     let context = context.map(|tokens| format!("{tokens} of context"));
-    let at: Vec<String> = context.into_iter().chain(view.level(winner.level)).collect();
-    let at = if at.is_empty() { String::new() } else { format!(" at {}", at.join(" and ")) };
+    let at = context.into_iter().chain(view.level(winner.level)).try_join(" and ");
+    let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
     let certainty = match winner.certainty {
         // One sentence states it for all winners.
         Certainty::OneRun => String::new(),
@@ -217,10 +211,7 @@ const FIGURES: [MatrixFigure; 6] = [
 /// The best deployment of each kind, and how certain its lead is.
 fn winners(view: View<'_>) -> Option<Section> {
     let all: Vec<&Winner> = view.matrix.winners.iter().collect();
-    let mut blocks = vec![Block::paragraph(
-        "A row with failed requests, failed runs or an invalid verdict cannot win. The certainty of a \
-         lead takes into account how many comparisons this page makes at once.",
-    )];
+    let mut blocks = vec![Block::paragraph(text("winners-note"))];
     // A table with more rows is divided by figure.
     if all.len() <= 24 {
         blocks.push(Block::Table(winners_table(view, "winners-all", "", &all)));
@@ -283,7 +274,7 @@ fn share(found: &Speedup, doubtful: bool, reason: &str) -> Cell {
         format!("95 % {} to {}", signed_percent(interval.low), signed_percent(interval.high))
     });
     let reason = doubtful.then(|| reason.to_owned());
-    let detail = details(interval.into_iter().chain(reason.clone()));
+    let detail = interval.into_iter().chain(reason.clone()).try_join("; ");
     Cell::number(signed_percent(found.share), found.share).detailed(detail).doubted(reason)
 }
 
@@ -304,9 +295,7 @@ fn overview(view: View<'_>) -> Option<Section> {
     let title = "Generation TPS by preset and context length";
     let mut overview = section("overview", title, blocks(MatrixFigure::GenerationTps));
     if view.has(MatrixFigure::Cost) {
-        let note = "Prices are those of the matrix file, per hour of a preset. The time that a server \
-                    takes to start is not included.";
-        let mut own = vec![Block::paragraph(note)];
+        let mut own = vec![Block::paragraph(text("prices-note"))];
         own.extend(blocks(MatrixFigure::Cost));
         overview.sections.push(section("cost", "Cost per million generated tokens", own));
     }
@@ -401,11 +390,7 @@ fn result_lines(view: View<'_>, section: &MatrixSection, several: bool) -> Vec<T
     let errors: Vec<String> = errors.map(|row| named(row, errors_words(row))).collect();
     let failed = view.rows_at(&section.failed).into_iter();
     let failed: Vec<String> = failed.map(|row| named(row, short(row))).collect();
-    let lines = [
-        ("Best", best.collect::<Vec<_>>().join("; ")),
-        ("Errors", list(&errors)),
-        ("Failed", list(&failed)),
-    ];
+    let lines = [("Best", best.join("; ")), ("Errors", list(&errors)), ("Failed", list(&failed))];
     let lines = lines.into_iter().filter(|(_, words)| !words.is_empty());
     lines.map(|(label, words)| labelled(&format!("{label}{which}"), &(words + "."))).collect()
 }
@@ -421,7 +406,7 @@ fn number(row: &MatrixRow, across: &AcrossRuns) -> Cell {
         cell.number = cell.text.replace(',', "").parse().ok();
         if let Some(reason) = reservation(row) {
             let detail = cell.detail.take().filter(|detail| !detail.is_empty());
-            let detail = details(detail.into_iter().chain([reason.clone()]));
+            let detail = detail.into_iter().chain([reason.clone()]).try_join("; ");
             cell = cell.detailed(detail).doubted(Some(reason));
         }
     }
@@ -461,7 +446,7 @@ fn rows_table(
             Some(reason) => missing(&reason),
             None => Cell {
                 detail: (0 < row.errors).then(|| format!("of {} requests", count(row.requests))),
-                ..Cell::number(count(row.errors), row.errors as f64)
+                ..Cell::count(row.errors)
             },
         })
         .table(id, caption, rows)
@@ -506,11 +491,7 @@ fn gauges_table(view: View<'_>, id: String, rows: &[&MatrixRow]) -> Option<Table
 /// Tensor and pipeline parallelism side by side, and the speed-up.
 fn strategies(view: View<'_>) -> Option<Section> {
     let tables = &view.matrix.strategies;
-    let mut blocks = vec![Block::paragraph(
-        "The speed-up is tensor parallelism over pipeline parallelism, minus one: above zero, tensor \
-         parallelism is faster. On one GPU both are the same deployment, and the difference shows the \
-         variation by chance. Pairs with errors on either side are not compared.",
-    )];
+    let mut blocks = vec![Block::paragraph(text("strategies-note"))];
     for (index, one) in tables.iter().enumerate() {
         let title = view.title((one.model, one.context), None, &one.flags, Some(one.level));
         let summary = format!("{title}: generation {}", span_words(compared(one)));
@@ -548,10 +529,7 @@ fn strategies_sentence(view: View<'_>) -> Option<Text> {
     } else {
         let faster = intervals().filter(|interval| 0.0 < interval.low).count();
         let slower = intervals().filter(|interval| interval.high < 0.0).count();
-        format!(
-            "by their confidence intervals, tensor is faster in {faster}, pipeline in {slower}, and the \
-             others are undecided"
-        )
+        fill("strategies-certainty", &[&faster, &slower])
     };
     let (span, pairs) = (span_words(all.clone()), all.count());
     let words = format!("generation {span} over {pairs} pairs on several GPUs; {certainty}");
@@ -687,15 +665,14 @@ impl<'a> View<'a> {
 
     /// The deployment among those of the same model and context: `H100X2 · tensor`.
     fn deployment(&self, row: &MatrixRow) -> String {
-        [self.preset(row.preset)].into_iter().chain(variant(row)).collect::<Vec<_>>().join(" · ")
+        [self.preset(row.preset)].into_iter().chain(variant(row)).join(" · ")
     }
 
     /// The whole cell with its load: `H100X2 · Llama-3B · 2,048 tokens · tensor · c=10`.
     fn cell(&self, row: &MatrixRow) -> String {
         let names = [self.preset(row.preset), self.model(row.model)].into_iter();
         let context = row.context.map(context_words);
-        let parts = names.chain(context).chain(variant(row)).chain(self.level(row.level));
-        parts.collect::<Vec<_>>().join(" · ")
+        names.chain(context).chain(variant(row)).chain(self.level(row.level)).join(" · ")
     }
 
     /// A heading for rows that share these properties: `Llama-3B, 2,048 tokens, tensor parallel`.
@@ -707,7 +684,7 @@ impl<'a> View<'a> {
         level: Option<Level>,
     ) -> String {
         let parts = [self.model(model)].into_iter().chain(context.map(context_words));
-        parts.chain(self.distinction(strategy, flags, level)).collect::<Vec<_>>().join(", ")
+        parts.chain(self.distinction(strategy, flags, level)).join(", ")
     }
 
     /// The part of a title that differs between rows of the same model and context.
@@ -817,7 +794,7 @@ impl<'a> View<'a> {
         let measured = self.matrix.rows.len() as u64 - kinds[2].0 - kinds[3].0;
         let troubles = kinds.iter().filter(|(number, _)| 0 < *number);
         let troubles = troubles.map(|(number, kind)| format!("{} {kind}", count(*number)));
-        (count(measured), troubles.collect::<Vec<_>>().join(", "))
+        (count(measured), troubles.join(", "))
     }
 
     /// A value of a figure with its unit.
@@ -879,14 +856,12 @@ fn context_words(tokens: u32) -> String {
 /// Strategy and flags, where they are varied: `tensor · enforce-eager=true`.
 fn variant(row: &MatrixRow) -> Option<String> {
     let strategy = row.strategy.map(|strategy| variant_name(&strategy).to_owned());
-    let parts: Vec<String> = strategy.into_iter().chain(flags_words(&row.flags)).collect();
-    (!parts.is_empty()).then(|| parts.join(" · "))
+    strategy.into_iter().chain(flags_words(&row.flags)).try_join(" · ")
 }
 
 fn flags_words<'a>(flags: impl IntoIterator<Item = (&'a String, &'a String)>) -> Option<String> {
-    let words: Vec<String> =
-        flags.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-    (!words.is_empty()).then(|| terminal_line(&words.join(" "), NAME_CHARS_MAX))
+    let words = flags.into_iter().map(|(name, value)| format!("{name}={value}")).try_join(" ");
+    words.map(|words| terminal_line(&words, NAME_CHARS_MAX))
 }
 
 /// Why the numbers of a row are not reliable; `None` where they are.
@@ -895,12 +870,11 @@ fn reservation(row: &MatrixRow) -> Option<String> {
         RowEnding::WithErrors => {
             Some(format!("{} failed; excluded from the ranking", errors_words(row)))
         }
-        RowEnding::Partly { failure } => Some(format!(
-            "{} of {} failed; excluded from the ranking: {}",
-            row.failed_points.len(),
-            counted((row.points.len() + row.failed_points.len()) as u64, "run"),
-            reason(failure)
-        )),
+        RowEnding::Partly { failure } => {
+            let failed = row.failed_points.len();
+            let runs = counted((row.points.len() + failed) as u64, "run");
+            Some(fill("partly-failed", &[&failed, &runs, &reason(failure)]))
+        }
         _ if row.verdict == Some(Verdict::Invalid) => Some("its runs are invalid".to_owned()),
         RowEnding::Clean | RowEnding::Failed { .. } | RowEnding::Missing => None,
     }

@@ -153,12 +153,10 @@ fn badge(results: &[ToolResult]) -> Option<Badge> {
         let (mood, word) = (Mood::Note, "Simulated".to_owned());
         return is_simulated.then(|| Badge { mood, word, text: simulated, points: Vec::new() });
     }
-    let text = "These results have reservations. Charts show them hollow; the reasons are under \
-                Reservations.";
     Some(Badge {
         mood: Mood::Doubt,
         word: format!("{} of {} marked", count(marked as u64), count(results.len() as u64)),
-        text: plain(text),
+        text: plain(text("marked-results")),
         points: is_simulated.then_some(simulated).into_iter().collect(),
     })
 }
@@ -224,10 +222,10 @@ fn reservations(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
 
 /// A kind of mark with its consequence and remedy.
 fn mark_notice(mark: &Mark, prefix: &str, points: Vec<Text>) -> Block {
-    let (text, remedy) = mark_advice(mark);
+    let [advice, remedy] = mark_advice(mark);
     Block::Notice {
         mood: if mark.is_reservation() { Mood::Doubt } else { Mood::Note },
-        text: plain(format!("{prefix}{text}")),
+        text: plain(format!("{prefix}{advice}")),
         points: limited(points.into_iter(), MARKED_MAX),
         remedy: Some(plain(frame::sentence(remedy))),
     }
@@ -313,13 +311,12 @@ fn with_quantities<'a>(
 
 fn rate_table(lines: &[Line<'_>], rates: Vec<(String, Quantity)>) -> Table {
     let counted_cell = |get: fn(&ToolResult) -> Option<u64>| {
-        move |(.., it): &ResultRow<'_>| get(it).map_or_else(|| missing(NOT_IN_SOURCE), count_cell)
+        move |(.., it): &ResultRow<'_>| get(it).map_or_else(|| missing(NOT_IN_SOURCE), Cell::count)
     };
     let columns = result_columns()
         .left("Marks", |(.., it)| {
-            let names: Vec<&str> = it.marks.iter().map(Mark::key).collect();
-            let words: Vec<String> = it.marks.iter().map(mark_words).collect();
-            Cell::text(names.join(", ")).detailed((!words.is_empty()).then(|| words.join("; ")))
+            let words = it.marks.iter().map(mark_words).try_join("; ");
+            Cell::text(it.marks.iter().map(Mark::key).join(", ")).detailed(words)
         })
         .right("Completed", counted_cell(|it| it.completed))
         .right("Planned", counted_cell(|it| it.requests_planned))
@@ -332,11 +329,7 @@ fn rate_table(lines: &[Line<'_>], rates: Vec<(String, Quantity)>) -> Table {
         rows(lines).take(ROWS_MAX),
     );
     let (shown, total) = (table.rows.len(), rows(lines).count());
-    let cut = format!(
-        "The first {} of {} results; `--format csv` and `--format json` have all.",
-        count(shown as u64),
-        count(total as u64)
-    );
+    let cut = fill("results-cut", &[&count(shown as u64), &count(total as u64)]);
     table.noted((shown < total).then_some(cut))
 }
 
@@ -367,7 +360,7 @@ fn estimate_cell(found: Option<Estimate>) -> Cell {
     };
     let known = interval.map(|interval| format!("95 % {} within the run", fmt::interval(interval)));
     let few = (!certified).then(|| uncertified_words(n).to_owned());
-    let detail = details(known.into_iter().chain(few.clone()));
+    let detail = known.into_iter().chain(few.clone()).try_join("; ");
     Cell::number(number(value), value).detailed(detail).doubted(few)
 }
 
@@ -399,9 +392,7 @@ pub fn csv(results: &[ToolResult]) -> String {
         .number("duration (s)", |(.., it)| it.duration_s)
         .count("input tokens", |(.., it)| it.input_tokens)
         .count("output tokens", |(.., it)| it.output_tokens)
-        .text("marks", |(.., it)| {
-            Some(it.marks.iter().map(mark_words).collect::<Vec<_>>().join("; "))
-        });
+        .text("marks", |(.., it)| it.marks.iter().map(mark_words).try_join("; "));
     for (title, quantity) in quantities(&lines) {
         csv = csv.figure(&title, "", move |(.., it)| {
             let found = quantity.get(it);
@@ -424,16 +415,11 @@ fn definitions(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
         blocks.push(Block::Paragraph(vec![strong(tool.name())]));
         blocks.push(Block::List(all.map(definition_text).chain(more).collect()));
     }
-    blocks.push(Block::paragraph(
-        "Latencies are compared only if they have the same definition: the same start, and the same \
-         kind of value.",
-    ));
+    blocks.push(Block::paragraph(text("same-definition")));
     let keys = in_order(results.iter().flat_map(|result| &result.unmapped).map(String::as_str));
-    if !keys.is_empty() {
-        let item = |key: &&str| vec![Span::Code(terminal_line(key, UNMAPPED_CHARS_MAX))];
-        let items = Block::List(limited(keys.iter().map(item), UNMAPPED_MAX));
-        let summary = "Keys of the files that are not on this page".to_owned();
-        blocks.push(Block::Details { summary, blocks: vec![items] });
-    }
+    let item = |key: &&str| vec![Span::Code(terminal_line(key, UNMAPPED_CHARS_MAX))];
+    let items = limited(keys.iter().map(item), UNMAPPED_MAX);
+    let items = Vec::from_iter((!items.is_empty()).then_some(Block::List(items)));
+    blocks.extend(Block::folded("Keys of the files that are not on this page", items));
     blocks
 }

@@ -96,8 +96,7 @@ impl<'a> Row<'a> {
         let words = |(reason, answers): (&str, u64)| {
             format!("{} {}", terminal_line(reason, FINISH_REASON_MAX), count(answers))
         };
-        let words: Vec<String> = counts.into_iter().map(words).collect();
-        Some(words.join(", ")).filter(|words| !words.is_empty())
+        counts.into_iter().map(words).try_join(", ")
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
@@ -119,20 +118,16 @@ impl<'a> Row<'a> {
         let saturated = self.level.filter(|level| level.is_saturated());
         let reasons = [
             self.contaminated.map(warm),
-            cut.map(|cut| format!("cut by a time limit: {}", cut.limits.join(", "))),
+            cut.map(|cut| fill("cut-by-limit", &[&cut.limits.join(", ")])),
             self.unreached(),
             saturated.map(|_| "the server did not keep up with this rate".to_owned()),
         ];
-        let reasons: Vec<String> = reasons.into_iter().flatten().collect();
-        match self.verdict() {
-            _ if !reasons.is_empty() => Some(reasons.join("; ")),
-            verdict @ (Verdict::Invalid | Verdict::Degraded) => {
-                let several = 1 < self.runs.len() + self.left_out.len();
-                let which = if several { "one of its runs" } else { "the run" };
-                Some(format!("{which} is {verdict}"))
-            }
-            Verdict::Valid | Verdict::Simulated => None,
-        }
+        reasons.into_iter().flatten().try_join("; ").or_else(|| {
+            let verdict = self.verdict();
+            let several = 1 < self.runs.len() + self.left_out.len();
+            let which = if several { "one of its runs" } else { "the run" };
+            (Verdict::Degraded <= verdict).then(|| format!("{which} is {verdict}"))
+        })
     }
 
     /// Whether as many requests were in flight as its level says, or nearly so.
@@ -143,9 +138,7 @@ impl<'a> Row<'a> {
     /// The reason why fewer requests were in flight than the level's concurrency.
     fn unreached(&self) -> Option<String> {
         let Reached { asked, most } = self.level?.reached.filter(|found| !found.is_reached())?;
-        Some(format!(
-            "the level was not reached: no more than {most} of {asked} requests were in flight"
-        ))
+        Some(fill("not-reached-level", &[&most, &asked]))
     }
 
     /// The request rate of an open loop.

@@ -1,5 +1,7 @@
 //! The page of a single run.
 
+use std::fmt::Display;
+
 use super::prelude::*;
 use crate::narrative::facts::printed;
 use crate::{Files, gpus, requirements};
@@ -101,13 +103,10 @@ fn compliance_rules(summary: &Summary) -> Option<Section> {
 
 /// `57 of 60 requests ok in 2.63 s`.
 pub(crate) fn requests_ok(summary: &Summary, how: &str) -> String {
-    format!(
-        "{} of {} requests {how} in {} s",
-        count(summary.count(Outcome::Ok)),
-        // Turns that were not due before the end of the run are not counted.
-        count(summary.scheduled.saturating_sub(summary.time_over)),
-        number(summary.window.duration_s),
-    )
+    // Turns that were not due before the end of the run are not counted.
+    let due = count(summary.scheduled.saturating_sub(summary.time_over));
+    let (ok, took) = (count(summary.count(Outcome::Ok)), number(summary.window.duration_s));
+    fill("requests-ok", &[&ok, &due, &how, &took])
 }
 
 fn sections(
@@ -308,7 +307,7 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
         if steady.is_some_and(|figures| figures.latencies.get(metric).is_none()) {
             of_all_requests.push(name.text.clone());
         }
-        let row = [name].into_iter().chain(cells).chain([count_cell(found.n)]);
+        let row = [name].into_iter().chain(cells).chain([Cell::count(found.n)]);
         rows.push(row.collect());
         let intervals = statistics.iter().map(|statistic| found.intervals.get(*statistic));
         if is_brief && !is_summary && is_headline && intervals.clone().any(|found| found.is_some())
@@ -317,15 +316,12 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
             let name = format!("  95 %, n {}", whole(found.effective_n));
             let row = [Cell::text(name)].into_iter().chain(ranges).chain([Cell::text("")]);
             rows.push(row.collect());
-            notes = vec![INTERVALS.to_owned()];
+            notes = vec![text("intervals-in-run").to_owned()];
         }
     }
     if let Some(figures) = steady.filter(|_| !is_summary && !of_all_requests.is_empty()) {
-        notes.push(format!(
-            "{}: of the whole run; the other rows: of the {} ok requests that were sent in its steady part",
-            of_all_requests.join(", "),
-            count(figures.requests)
-        ));
+        let names = of_all_requests.join(", ");
+        notes.push(fill("of-whole-run", &[&names, &count(figures.requests)]));
     }
     let columns = statistics.iter().map(|statistic| statistic.name()).chain(["n"]);
     let columns = Column::names_and_numbers("Latency (ms)", columns);
@@ -333,9 +329,6 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
         if is_brief { "" } else { "Latencies in milliseconds, over requests that ended ok" };
     Table::new("run-metrics", caption, columns, rows).noted(notes)
 }
-
-const INTERVALS: &str = "95 %: confidence intervals of the values above, within this run, with their \
-                         effective n";
 
 /// Why there are no confidence intervals, and what would give them.
 fn withheld(withheld: &Withheld) -> String {
@@ -356,7 +349,7 @@ fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> 
     let interval = found.intervals.get(statistic).map(|it| format!("95 % {}", fmt::interval(it)));
     let few = (!certified).then(|| uncertified(Some(statistic)));
     let cell = Cell::number(printed(metric.name, value), value);
-    let cell = cell.detailed(details(interval.into_iter().chain(few)));
+    let cell = cell.detailed(interval.into_iter().chain(few).try_join("; "));
     cell.doubted((!certified).then(|| UNCERTIFIED.to_owned()))
 }
 
@@ -417,11 +410,7 @@ fn steady(summary: &Summary) -> Vec<Block> {
     };
     let [from, to] =
         [window.from_ms, window.to_ms].map(|ms: Option<f64>| number(ms.map(|ms| ms / 1e3)));
-    let ok = count(figures.requests);
-    let text = format!(
-        "from {from} s to {to} s, {ok} ok requests sent; the tables above are of this part, \
-         without the start and the drain"
-    );
+    let text = fill("steady-part", &[&from, &to, &count(figures.requests)]);
     let cell = |value: Option<f64>| {
         value.map_or_else(|| Cell::text(NOTHING), |value| Cell::number(number(value), value))
     };
@@ -473,26 +462,19 @@ fn sessions(summary: &Summary) -> Option<Section> {
         0 => String::new(),
         failed => format!(", {} with a failed request", count(failed)),
     };
-    let begun = format!(
-        "{} of {} begun {} complete{failed}; {} sessions per minute, {} requests each, {} of them on the \
-         critical path, {} at once.",
-        count(found.complete),
-        counted(found.begun, "session"),
-        if found.complete == 1 { "is" } else { "are" },
-        number(found.jobs_per_min),
-        number(found.requests_mean),
-        number(found.critical_requests_mean),
-        number(found.parallelism),
-    );
+    let (complete, all) = (count(found.complete), counted(found.begun, "session"));
+    let verb = if found.complete == 1 { "is" } else { "are" };
+    let [rate, requests] = [found.jobs_per_min, found.requests_mean].map(number);
+    let [critical, at_once] = [found.critical_requests_mean, found.parallelism].map(number);
+    let parts: [&dyn Display; 8] =
+        [&complete, &all, &verb, &failed, &rate, &requests, &critical, &at_once];
+    let begun = fill("sessions", &parts);
     let reuse = match &found.reuse {
         None => "The server does not report which prompt tokens came from its cache.".to_owned(),
-        Some(reuse) => format!(
-            "Prefix cache: {} of the prompt tokens came from it, and {} could have, so {} of what was \
-             achievable was reused.",
-            percent(reuse.achieved()),
-            percent(reuse.achievable()),
-            percent(reuse.of_achievable())
-        ),
+        Some(reuse) => {
+            let [achieved, achievable] = [reuse.achieved(), reuse.achievable()].map(percent);
+            fill("prefix-cache", &[&achieved, &achievable, &percent(reuse.of_achievable())])
+        }
     };
     let rows = [
         ("End to end", &found.e2e_ms),
@@ -634,8 +616,7 @@ fn replicas(server: &ServerSide) -> Option<Table> {
         })
     });
     let table = columns.table("replicas", "Sources of the server's metrics", server.sources.iter());
-    let note = "The figures above are totals of the replicas; KV use is of the fullest.".to_owned();
-    (!server.sources.is_empty()).then(|| table.noted([note]))
+    (!server.sources.is_empty()).then(|| table.noted([text("totals-of-replicas")]))
 }
 
 /// The acceptance of drafted tokens by their position; `None` where it is not reported.
@@ -682,7 +663,7 @@ fn scrapes(server: &ServerSide, summary: &Summary) -> String {
     let missed = match scrapes.missed {
         0 => "none missed".to_owned(),
         missed => {
-            format!("{} missed ({})", count(missed), reasons.collect::<Vec<_>>().join(", "))
+            format!("{} missed ({})", count(missed), reasons.join(", "))
         }
     };
     format!("{all}, {missed}; each took {took}, at most {at_most}")
@@ -704,17 +685,14 @@ fn server_tokens(summary: &Summary, server: &ServerSide, source: &str) -> Option
     let not_compared = not_compared.unwrap_or("the client's count is not the server's own");
     let no_rate = format!("there is no time between its {source}");
     let table = Columns::new("Token counts", |row: &Tokens| Cell::text(row.0))
-        .right("Client", |row| count_cell(row.1))
+        .right("Client", |row| Cell::count(row.1))
         .right("Server", |row| Cell::number(whole(row.2.total), row.2.total))
         .right("Difference", |row| {
             number_cell(row.3, |share| format!("{} %", signed_percent(share)), not_compared)
         })
         .right("Server (tok/s)", |row| number_cell(row.2.per_s, number, &no_rate))
         .table("tokens-reconciled", "", rows);
-    Some(table.noted([format!(
-        "The client counts ok requests, the server all requests, over {} s between {source}.",
-        number(over_s)
-    )]))
+    Some(table.noted([fill("counts-over", &[&number(over_s), &source])]))
 }
 
 /// The server's GPUs and the client's machine; `None` where no machine was observed.
@@ -745,7 +723,7 @@ fn devices(found: &GpuFigures) -> Table {
         let memory = device.memory_total_bytes.map(|total| format!("{} of memory", memory(total)));
         let index = Cell::number(device.index.to_string(), f64::from(device.index));
         let left_out = left_out.map(str::to_owned);
-        index.detailed(details(left_out.iter().cloned().chain(memory))).doubted(left_out)
+        index.detailed(left_out.iter().cloned().chain(memory).try_join("; ")).doubted(left_out)
     };
     let shown = |value, text| number_cell(value, text, gpus::NOT_REPORTED);
     let columns = Columns::new("GPU", name)
@@ -763,8 +741,7 @@ fn over_time(gauge: Option<GaugeFigures>, shown: fn(f64) -> String) -> Option<St
 fn gpu_facts(found: &GpuFigures) -> Block {
     let throttled = gpus::used(found)
         .filter_map(|device| Some(format!("GPU {}: {}", device.index, gpus::throttled(device)?)));
-    let throttled: Vec<String> = throttled.collect();
-    let throttled = (!throttled.is_empty()).then(|| throttled.join("; ") + " of the samples");
+    let throttled = throttled.try_join("; ").map(|devices| devices + " of the samples");
     let hottest = gpus::across(found, |device| device.temperature_c);
     let memory_used: fn(f64) -> String = |bytes| format!("{} GiB", number(fmt::gibibytes(bytes)));
     let clock = gpus::across(found, |it| it.core_clock_mhz);
@@ -791,12 +768,8 @@ fn energy(found: &GpuFigures) -> String {
         per_token.map(|joules| format!("{joules} J per output token")),
         per_million.map(|kwh| format!("{kwh} kWh per million output tokens")),
     ];
-    format!(
-        "{}; {}; {}; with prompts and failed requests, without the rest of the machine",
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", "),
-        gpus::energy_from(found),
-        gpus::counted(found)
-    )
+    let parts = parts.into_iter().flatten().join(", ");
+    fill("energy", &[&parts, &gpus::energy_from(found), &gpus::counted(found)])
 }
 
 fn client_machine(client: &ClientFigures) -> Block {
@@ -838,13 +811,9 @@ fn client(summary: &Summary) -> Option<Section> {
     };
     let clock = client.clock_error_us_max.map(number);
     let clock = clock.map(|error| format!(", clock error at most {error} µs")).unwrap_or_default();
-    let lags = format!(
-        "send lag {}, client lag {}, loop lag at most {}, arrival width {}",
-        p99(&metric::SEND_LAG),
-        p99(&metric::CLIENT_LAG),
-        ms(client.loop_lag_ms.p99_at_most),
-        p99(&metric::ARRIVAL_WIDTH),
-    );
+    let (send, own) = (p99(&metric::SEND_LAG), p99(&metric::CLIENT_LAG));
+    let (at_most, width) = (ms(client.loop_lag_ms.p99_at_most), p99(&metric::ARRIVAL_WIDTH));
+    let lags = fill("lags", &[&send, &own, &at_most, &width]);
     let facts = [
         ("calibration", Some(calibrated(summary))),
         ("clock", Some(stamps + &clock)),
@@ -868,8 +837,8 @@ fn workers(client: &ClientHealth) -> Option<Table> {
             let loss = worker.loss.clone().or(late);
             Cell::text(loss.unwrap_or_else(|| "played its whole share".to_owned()))
         })
-        .right("Attempted", |worker| count_cell(worker.attempted))
-        .right("Not sent", |worker| count_cell(worker.not_sent))
+        .right("Attempted", |worker| Cell::count(worker.attempted))
+        .right("Not sent", |worker| Cell::count(worker.not_sent))
         .right("Loop lag p99 (ms)", move |worker| {
             number_cell(worker.loop_lag_ms_p99_at_most, number, unknown)
         })
@@ -879,14 +848,9 @@ fn workers(client: &ClientHealth) -> Option<Table> {
         })
         .table("workers", "Workers that shared the load", &client.workers);
     let apart = match client.clocks_apart_ms {
-        Some(0.0) => "All workers were on one machine: their times have one clock.".to_owned(),
-        Some(ms) => {
-            let ms = number(ms);
-            format!("Times of different workers may be {ms} ms apart; durations are of one clock.")
-        }
-        None => "How far times of different workers are apart is not known; durations are of one \
-                 clock."
-            .to_owned(),
+        Some(0.0) => text("one-clock").to_owned(),
+        Some(ms) => fill("clocks-apart", &[&number(ms)]),
+        None => text("clocks-unknown").to_owned(),
     };
     Some(table.noted([apart]))
 }
@@ -900,24 +864,19 @@ fn dialled(dialling: &DiallingFigures) -> String {
             format!(", {} failed ({})", count(failed.into()), why.as_deref().unwrap_or_default())
         }
     };
-    format!(
-        "{} opened before the first request in {}{failed}; connect p50 {}, p99 {}",
-        count(dialling.opened),
-        ms(Some(dialling.took_ms)),
-        ms(dialling.connect_ms_p50),
-        ms(dialling.connect_ms_p99),
-    )
+    let [took, p50, p99] =
+        [Some(dialling.took_ms), dialling.connect_ms_p50, dialling.connect_ms_p99].map(ms);
+    fill("dialled", &[&count(dialling.opened), &took, &failed, &p50, &p99])
 }
 
 /// The client's error at this load, and the share of its capacity that the load used.
 fn calibrated(summary: &Summary) -> String {
     let run = &summary.run;
     if run.http == HttpVersion::Http2 || run.target.starts_with("https:") {
-        return "a calibration holds for plain HTTP/1.1 only; judged by its own lags".to_owned();
+        return text("calibration-plain").to_owned();
     }
     let Some(capacity) = &summary.client.capacity else {
-        return "not calibrated on this machine (inferometer calibrate); judged by its own lags"
-            .to_owned();
+        return text("calibration-missing").to_owned();
     };
     let used = format!("client capacity used: {}", percent(capacity.used));
     if !run.streaming {
@@ -949,8 +908,7 @@ fn checked(summary: &Summary) -> Section {
         let number = summary.checks.iter().filter(|check| check.state == state).count();
         (0 < number).then(|| format!("{number} {}", frame::state_word(state)))
     });
-    let title = format!("{total} checks: {}", tally.collect::<Vec<_>>().join(", "));
-    section("checks", title, warnings.blocks)
+    section("checks", format!("{total} checks: {}", tally.join(", ")), warnings.blocks)
 }
 
 /// The run as a command takes it: in the folder that commands look into `latest`, or SET/N.

@@ -185,11 +185,9 @@ fn question(set: &SetSummary) -> (&'static str, String) {
 fn manner(asked: &StudyFacts, seed: u64) -> String {
     let is_suite = asked.question == QuestionKind::Suite;
     let runs = match (&asked.stop_at, asked.runs) {
-        (Some(target), most) => format!(
-            "runs until {} is known to ±{}, {most} at most",
-            target.quantity,
-            percent(target.half_width),
-        ),
+        (Some(target), most) => {
+            fill("until-known", &[&target.quantity, &percent(target.half_width), &most])
+        }
         (None, runs) if asked.question == QuestionKind::Repeat => format!("{runs} runs"),
         (None, 1) if is_suite => "each scenario once".to_owned(),
         (None, rounds) if is_suite => format!("played {rounds} times from beginning to end"),
@@ -310,9 +308,7 @@ fn levels(
         let text = frame::row_texts(narrative, &row.name)?;
         Some([Block::Paragraph(vec![strong(row.name.clone())]), text])
     });
-    let texts: Vec<Block> = texts.flatten().collect();
-    let summary = "Notes on each level".to_owned();
-    let texts = (!texts.is_empty()).then_some(Block::Details { summary, blocks: texts });
+    let texts = Block::folded("Notes on each level", texts.flatten().collect());
     if set.asked.question == QuestionKind::Repeat {
         let tables = rows.iter().map(|row| across(row, Detail::Full));
         return section("runs", "Across Runs", tables).with(texts);
@@ -427,7 +423,7 @@ fn charts_of_run(row: &Row<'_>) -> Option<Block> {
     let named = |chart: Chart| Chart { n: chart.n.clone() + &row.which_run(), ..chart };
     let blocks: Vec<Block> = drawn.into_iter().flatten().map(named).map(Block::from).collect();
     let summary = format!("Charts of run {} ({})", run.run.id, row.name);
-    (!blocks.is_empty()).then_some(Block::Details { summary, blocks })
+    Block::folded(summary, blocks)
 }
 
 /// The origin of a set, with every run.
@@ -446,9 +442,8 @@ pub(super) fn provenance(set: &SetSummary, run: Option<&Summary>) -> Section {
         ("Suite hash", suite.map(|suite| suite.hash.clone())),
         ("Changes", suite.map(|suite| changes(&suite.changes))),
     ]);
-    let summary = "Every run with its seed and fingerprints".to_owned();
-    let runs = Block::Details { summary, blocks: vec![runs(set).into()] };
-    section("provenance", "Provenance", frame::command(run, set.seed)).with([facts, runs])
+    let runs = Block::folded("Every run with its seed and fingerprints", vec![runs(set).into()]);
+    section("provenance", "Provenance", frame::command(run, set.seed)).with([facts]).with(runs)
 }
 
 const COST: Quantity = metric::COST_PER_MILLION_OUTPUT_TOKENS.quantity();
@@ -480,11 +475,11 @@ fn level_table(series: &[Series<'_>], is_rate: bool) -> Table {
     let [ttft_mean, ttft_p99] = ["mean", "p99"].map(|name| format!("{} {name} (ms)", ttft.title));
     let columns = level_columns(series)
         .right(charts::load_title(is_rate), |row| level_cell(row))
-        .right("Runs", |row| count_cell(row.level.map_or(0, |level| level.points.len()) as u64))
+        .right("Runs", |row| Cell::count(row.level.map_or(0, |level| level.points.len()) as u64))
         .right("Requests ok", |row| {
             let tally = row.tally();
             let all = format!("of {}", count(tally.scheduled));
-            count_cell(tally.ok).detailed((tally.ok != tally.scheduled).then_some(all))
+            Cell::count(tally.ok).detailed((tally.ok != tally.scheduled).then_some(all))
         });
     let quantities = [
         ("Output Throughput (tok/s)", metric::OUTPUT_THROUGHPUT.quantity()),
@@ -498,10 +493,8 @@ fn level_table(series: &[Series<'_>], is_rate: bool) -> Table {
     let columns = quantity_columns(columns, quantity_cell, quantities)
         .right("Cost (per M output tok)", |row| quantity_cell(row, COST))
         .only_if(has_price);
-    let whole = "Answered: over the whole run, with its start and its end; a server that keeps up with a \
-                 rate may show less here.";
     let table = columns.table("set-levels", "Every level", level_rows(series));
-    table.noted(is_rate.then_some(whole))
+    table.noted(is_rate.then(|| text("answered")))
 }
 
 /// The same for a terminal, with intervals beside the values and marks.
@@ -541,61 +534,46 @@ fn brief_level_table(condition: &ConditionSummary, series: &Series<'_>, is_rate:
     ];
     let seen: Vec<&str> = condition.levels.iter().flat_map(marks).collect();
     let legend = MARKS.iter().filter(|(mark, ..)| seen.contains(mark));
-    let schedule =
-        "TTFT and E2E count from the schedule, with the time that requests wait in the client";
     quantity_columns(columns, brief_cell, latencies)
         .left("marks", of(|it| marks(it).join(", ")))
         .only_if(!seen.is_empty())
         .table("set-levels", "", series.rows.iter().copied())
-        .noted(legend.map(|(mark, words, _)| format!("{mark}: {words}")))
-        .noted(is_rate.then_some(schedule))
-        .noted(is_rate.then_some(KEPT_UP))
+        .noted(legend.map(|(mark, _)| format!("{mark}: {}", text(&mark_name(mark)))))
+        .noted(["from-schedule", "kept-up"].into_iter().filter(|_| is_rate).map(text))
         .noted([interval_note(&condition.levels)])
 }
 
-const KEPT_UP: &str = "kept up: answers per second while requests came, and their share of the rate; \
-                       request/s is over the whole run, with its start and its end";
+/// The name of a mark's meaning among the texts.
+fn mark_name(mark: &str) -> String {
+    format!("mark-{}", mark.replace(' ', "-"))
+}
 
 /// Answers per second while requests came, and their share of the rate.
 fn kept_up(served: Served) -> String {
     format!("{}/s, {}", number(served.served_per_s), percent(served.share.min(1.0)))
 }
 
-/// A mark of a level in one word, its meaning, and whether a level has it.
-type Mark = (&'static str, &'static str, fn(&LevelSummary) -> bool);
+/// A mark of a level in one word, and whether a level has it.
+type Mark = (&'static str, fn(&LevelSummary) -> bool);
 
 const MARKS: [Mark; 8] = [
-    ("invalid", "runs of this level are left out of its means", |it| !it.left_out.is_empty()),
+    ("invalid", |it| !it.left_out.is_empty()),
     // Shown where no other mark gives the reason.
-    ("degraded", "a run of this level is degraded", |it| {
-        let others = MARKS.iter().filter(|(mark, _, is_so)| *mark != "degraded" && is_so(it));
+    ("degraded", |it| {
+        let others = MARKS.iter().filter(|(mark, is_so)| *mark != "degraded" && is_so(it));
         it.verdict == Verdict::Degraded
             && others.map(|(mark, ..)| *mark).all(|mark| matches!(mark, "short" | "not reached"))
     }),
-    ("errors", "more than 1 % of its requests failed", |it| {
-        it.failed_share.is_some_and(|share| 0.01 < share)
-    }),
-    ("cut", "a time limit ended it before its requests were complete", |it| {
-        it.cut.as_ref().is_some_and(|cut| cut.answers_missing)
-    }),
-    ("short", "its time was over before all requests were sent; all that were sent ended", |it| {
-        it.cut.as_ref().is_some_and(|cut| !cut.answers_missing)
-    }),
-    (
-        "not reached",
-        "fewer requests were in flight than its concurrency; it is in no finding",
-        |it| !it.is_reached(),
-    ),
-    ("partial", "a run was stopped before its end", |it| 0 < it.partial),
-    (
-        "saturated",
-        "less than 95 % of the request rate was served, or requests queue up",
-        LevelSummary::is_saturated,
-    ),
+    ("errors", |it| it.failed_share.is_some_and(|share| 0.01 < share)),
+    ("cut", |it| it.cut.as_ref().is_some_and(|cut| cut.answers_missing)),
+    ("short", |it| it.cut.as_ref().is_some_and(|cut| !cut.answers_missing)),
+    ("not reached", |it| !it.is_reached()),
+    ("partial", |it| 0 < it.partial),
+    ("saturated", LevelSummary::is_saturated),
 ];
 
 fn marks(level: &LevelSummary) -> Vec<&'static str> {
-    let own = MARKS.iter().filter(|(_, _, is_so)| is_so(level));
+    let own = MARKS.iter().filter(|(_, is_so)| is_so(level));
     let mut marks: Vec<&str> = own.map(|(mark, ..)| *mark).collect();
     marks.sort_by_key(|mark| *mark == "degraded");
     marks
@@ -620,7 +598,7 @@ pub(super) fn interval_note(levels: &[LevelSummary]) -> String {
         has(|it| it.mean.is_some() && it.confidence_interval().is_none())
             .then(|| "without ±: too few values for an interval".to_owned()),
     ];
-    notes.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    notes.into_iter().flatten().join("; ")
 }
 
 /// Power and energy at each level; `None` where no GPU reports its power.
@@ -713,7 +691,7 @@ pub(crate) fn across(row: &Row<'_>, detail: Detail) -> Table {
         })
         .right("Lowest", |(quantity, across, _)| shown(across.extremes().map(|it| it.0), quantity))
         .right("Highest", |(quantity, across, _)| shown(across.extremes().map(|it| it.1), quantity))
-        .right("Runs", |(_, across, _)| count_cell(across.n.into()));
+        .right("Runs", |(_, across, _)| Cell::count(across.n.into()));
     let caption = if is_brief { String::new() } else { format!("{} across its runs", row.name) };
     let notes = row.level.filter(|_| is_brief).map(|level| {
         let (ok, failed) = (count(level.requests.ok), count(level.requests.failed));
@@ -741,8 +719,5 @@ fn runs(set: &SetSummary) -> Table {
     .left("Workload", |line| Cell::text(line.workload_fingerprint.clone()))
     .left("Plan", |line| Cell::text(line.plan_fingerprint.clone()))
     .table("runs-of-the-set", "Runs", &set.points);
-    table.noted([
-        "Runs with the same workload fingerprint requested the same; with the same plan fingerprint, \
-         they sent the same.",
-    ])
+    table.noted([text("same-fingerprints")])
 }

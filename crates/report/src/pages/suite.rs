@@ -15,11 +15,8 @@ pub fn suite(input: &SuiteInput<'_>) -> Document {
     let rows = rows::of_suite(set, points);
     let named = set.suite.as_ref().map(|suite| {
         let hash: String = suite.hash.chars().take(HASH_SHOWN).collect();
-        let changed = match suite.changes.len() {
-            0 => String::new(),
-            _ => format!(", changed by {}", suite.changes.join(" ")),
-        };
-        ("Suite", format!("{} (hash {hash}{changed})", suite.name))
+        let changed = suite.changes.iter().try_join(" ").map(|all| format!(", changed by {all}"));
+        ("Suite", format!("{} (hash {hash}{})", suite.name, changed.unwrap_or_default()))
     });
     let about = set::about(set, only_server(&rows), set::models(set), named);
     let title = "LLM Inference Benchmark Report".to_owned();
@@ -71,7 +68,7 @@ pub(super) fn brief_subject(set: &SetSummary, suite: &SuiteSummary) -> Vec<(Stri
     let subject = set.conditions.iter().find_map(|condition| condition.subject.as_ref());
     facts([
         ("question", Some(format!("suite `{name}` ({hash}): {scenarios}, {prompts}"))),
-        ("changes", (!suite.changes.is_empty()).then(|| suite.changes.join(", "))),
+        ("changes", suite.changes.iter().try_join(", ")),
         ("target", Some(subject.map_or_else(|| "no run yet".to_owned(), set::server))),
     ])
 }
@@ -93,14 +90,11 @@ pub(super) fn brief_sections(set: &SetSummary, suite: &SuiteSummary) -> Vec<Sect
     sections.push(set::brief_levels(condition, &series, false, Some(&name)));
     if let Some(found) = &condition.findings {
         let mut facts = findings(found, Some(Dimension::Concurrency));
-        let warm: Vec<_> = own.iter().filter_map(|row| row.contaminated).collect();
-        if !warm.is_empty() {
-            let text = if warm.iter().all(|found| found.suspected) {
-                "a warm prefix cache may have answered these levels; the findings may describe it"
-            } else {
-                "a warm prefix cache answered these levels: the findings describe it"
-            };
-            facts.push(("cache", text.to_owned()));
+        let mut warm = own.iter().filter_map(|row| row.contaminated).peekable();
+        if warm.peek().is_some() {
+            let is_sure = warm.any(|found| !found.suspected);
+            let words = if is_sure { "findings-warm" } else { "findings-warm-suspected" };
+            facts.push(("cache", text(words).to_owned()));
         }
         let title = set::titled(Some(&name), "Findings");
         sections.push(section("findings", title, [Block::facts(facts)]));
@@ -144,8 +138,8 @@ fn brief_performance(rows: &[Row<'_>]) -> Table {
     let legend = [
         "! degraded",
         "~ simulated: no server was measured",
-        "‡ fewer in flight than its concurrency: per-user values count users who were not there",
-        "✗ invalid: its numbers do not describe the server, and are left out",
+        text("users-not-there"),
+        text("row-invalid"),
     ];
     let legend = legend.into_iter().filter(|line| seen.iter().any(|mark| line.starts_with(mark)));
     quantity_columns(columns, brief_cell, quantities)
@@ -159,8 +153,8 @@ fn brief_performance(rows: &[Row<'_>]) -> Table {
 fn brief_speeds(suite: &SuiteSummary, rows: &[Row<'_>]) -> Table {
     let length = |get: fn(&SuiteRow) -> Option<&String>| {
         move |row: &&Row<'_>| {
-            let text = row.scenario.and_then(get).map(|it| length_cell(it).text);
-            Cell::text(text.map_or_else(|| NOTHING.to_owned(), |text| terminal_line(&text, 14)))
+            let length = row.scenario.and_then(get).map(|it| length_cell(it).text);
+            Cell::text(terminal_line(length.as_deref().unwrap_or(NOTHING), 14))
         }
     };
     let columns = Columns::new("scenario", |row: &&Row<'_>| brief_name(row))
@@ -212,14 +206,7 @@ fn warm_words(rows: &[Row<'_>]) -> Option<String> {
         Some((share, _)) => format!(" ({} of their input)", percent(share)),
         None => String::new(),
     };
-    (!shares.is_empty()).then(|| {
-        format!(
-            "The prompts of {} of {} rows should have been new but were in the prefix cache{range}: \
-             their numbers are those of a warm cache.",
-            shares.len(),
-            rows.len()
-        )
-    })
+    (!shares.is_empty()).then(|| fill("warm-rows", &[&shares.len(), &rows.len(), &range]))
 }
 
 fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
@@ -243,7 +230,7 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
 
 /// A requested length: a number, or the text of a distribution.
 fn length_cell(text: &str) -> Cell {
-    text.parse().map_or_else(|_| Cell::text(text), count_cell)
+    text.parse().map_or_else(|_| Cell::text(text), Cell::count)
 }
 
 fn performance(rows: &[Row<'_>]) -> Table {
@@ -280,7 +267,7 @@ fn name(row: &Row<'_>) -> Cell {
 
 fn concurrency(row: &Row<'_>) -> Cell {
     match row.scenario.and_then(|asked| asked.concurrency) {
-        Some(users) => count_cell(users.into())
+        Some(users) => Cell::count(users.into())
             .detailed(row.rate().map(|rate| format!("at most; requests come at {rate}"))),
         // An open loop has a rate instead.
         None => row.rate().map_or_else(|| missing("an open loop without a cap"), Cell::text),
@@ -337,32 +324,18 @@ fn warm(rows: &[&Row<'_>], prompts: Option<Prompts>) -> Option<Block> {
     };
     let all = rows.len();
     let (known, suspected) = (levels(false), levels(true));
-    let known_text = format!(
-        "This table, its sweet spot and its peak describe a warm prefix cache: {} of {all} levels found \
-         their prompts there ({}).",
-        known.len(),
-        list(&known)
-    );
-    let suspected_text = format!(
-        "{} of {all} levels had so fast a prefill that their prompts were probably in the prefix cache; \
-         the server does not report it ({}).",
-        suspected.len(),
-        list(&suspected)
-    );
+    let known_text = fill("warm-levels", &[&known.len(), &all, &list(&known)]);
+    let suspected_text = fill("suspected-levels", &[&suspected.len(), &all, &list(&suspected)]);
     let texts = [(&known, known_text), (&suspected, suspected_text)];
     let texts = texts.into_iter().filter(|(levels, _)| !levels.is_empty());
-    let text: String = texts.map(|(_, text)| text + " ").collect();
+    let words: String = texts.map(|(_, text)| text + " ").collect();
     let remedy = match prompts {
-        Some(Prompts::Fresh) => {
-            "Restart the server before the suite, use another seed, or disable its prefix cache."
-        }
-        Some(Prompts::Same) | None => {
-            "Use fresh prompts, which is the default, or disable the prefix cache."
-        }
+        Some(Prompts::Fresh) => text("warm-remedy-fresh"),
+        Some(Prompts::Same) | None => text("warm-remedy-same"),
     };
-    (!text.is_empty()).then(|| Block::Notice {
+    (!words.is_empty()).then(|| Block::Notice {
         mood: if known.is_empty() { Mood::Doubt } else { Mood::Bad },
-        text: vec![Span::Plain(text), evidence()],
+        text: vec![Span::Plain(words), evidence()],
         points: Vec::new(),
         remedy: Some(plain(remedy)),
     })
@@ -485,10 +458,7 @@ fn key_metrics(row: &Row<'_>) -> Vec<Text> {
     if tally.ok != tally.scheduled {
         let [ok, scheduled, failed, cancelled, not_sent] =
             [tally.ok, tally.scheduled, tally.failed, tally.cancelled, tally.not_sent].map(count);
-        lines.push(format!(
-            "Outcomes: {ok} of {scheduled} ok, {failed} failed, {cancelled} cancelled, {not_sent} not \
-             sent"
-        ));
+        lines.push(fill("outcomes", &[&ok, &scheduled, &failed, &cancelled, &not_sent]));
     }
     lines.into_iter().map(plain).collect()
 }
@@ -508,8 +478,7 @@ fn server(row: &Row<'_>) -> Option<String> {
         preempted.map(|number| format!("preemptions {}", whole(number))),
         cached.map(|share| format!("from the prefix cache {} of the input", percent(share))),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("Server: {}", parts.join(", ")))
+    parts.into_iter().flatten().try_join(", ").map(|parts| format!("Server: {parts}"))
 }
 
 /// The most informative charts are open, and the others folded.
@@ -541,9 +510,7 @@ fn figures(row: &Row<'_>, run: &Summary) -> Vec<Block> {
         }
         if is_open { &mut open } else { &mut folded }.push(Block::from(chart));
     }
-    if !folded.is_empty() {
-        let summary = format!("{} of {}", counted(folded.len() as u64, "more chart"), row.name);
-        open.push(Block::Details { summary, blocks: folded });
-    }
+    let summary = format!("{} of {}", counted(folded.len() as u64, "more chart"), row.name);
+    open.extend(Block::folded(summary, folded));
     open
 }

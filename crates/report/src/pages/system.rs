@@ -18,10 +18,7 @@ pub(super) fn hardware(servers: &[Server<'_>]) -> String {
     match distinct(found.clone()).as_slice() {
         [] => NOTHING.to_owned(),
         [same] => same.clone(),
-        _ => {
-            let named = servers.iter().zip(found).map(|((name, _), it)| format!("{name}: {it}"));
-            named.collect::<Vec<_>>().join("; ")
-        }
+        _ => servers.iter().zip(found).map(|((name, _), it)| format!("{name}: {it}")).join("; "),
     }
 }
 
@@ -29,16 +26,16 @@ pub(super) fn hardware(servers: &[Server<'_>]) -> String {
 pub(super) fn software(servers: &[Server<'_>]) -> String {
     let found = servers.iter().filter(|(_, run)| !run.run.embedded && run.run.simulated.is_none());
     let found = found.map(|(_, run)| {
-        let server = run.system.server.as_ref();
-        let parts = server.map_or([None; 2], |it| [it.software.as_deref(), it.version.as_deref()]);
-        let parts: Vec<&str> = parts.into_iter().flatten().collect();
-        let at = if parts.is_empty() { "" } else { " at " };
-        format!("{}{at}{}", parts.join(" "), run.run.target)
+        let known = run.system.server.as_ref().and_then(software_of);
+        let at = if known.is_none() { "" } else { " at " };
+        format!("{}{at}{}", known.unwrap_or_default(), run.run.target)
     });
-    match distinct(found).as_slice() {
-        [] => NOTHING.to_owned(),
-        found => found.join("; "),
-    }
+    distinct(found).iter().try_join("; ").unwrap_or_else(|| NOTHING.to_owned())
+}
+
+/// `vLLM 0.11.0`; `None` where the server names neither.
+fn software_of(server: &ServerFacts) -> Option<String> {
+    [&server.software, &server.version].into_iter().flatten().try_join(" ")
 }
 
 /// The GPUs of the server, or the hardware that an engine simulates; a dash where it is not known.
@@ -151,10 +148,7 @@ fn machine_rows(
 }
 
 fn software_rows(server: &ServerFacts) -> Vec<Vec<Cell>> {
-    let parts: Vec<&str> =
-        [&server.software, &server.version].into_iter().flatten().map(String::as_str).collect();
-    let software = (!parts.is_empty()).then(|| parts.join(" "));
-    let software = known(software.as_deref(), "not reported by the server");
+    let software = known(software_of(server).as_deref(), "not reported by the server");
     let mut rows = vec![vec![Cell::text("Server"), software]];
     let facts = [
         ("GPUs used", server.gpus_used.map(|gpus| count(gpus.into()))),
@@ -182,13 +176,12 @@ fn deployment_rows(deployment: &DeploymentFacts) -> Vec<Vec<Cell>> {
         let cut = value.char_indices().nth(ENVIRONMENT_CHARS_MAX).map(|(end, _)| &value[..end]);
         format!("{name}={}{}", cut.unwrap_or(value), if cut.is_some() { "…" } else { "" })
     });
-    let shown = shown.collect::<Vec<_>>().join(" ");
     let facts = [
         ("Deployed", Some(how.to_owned())),
         ("From start to first token", Some(ready)),
         ("Servers deployed before it", (0 < restarts).then(|| count(restarts))),
         ("Image", deployment.image.clone()),
-        ("Environment of the server", (!shown.is_empty()).then_some(shown)),
+        ("Environment of the server", shown.try_join(" ")),
     ];
     facts.into_iter().filter_map(|(name, value)| Some(row(name, value?))).collect()
 }

@@ -43,22 +43,15 @@ fn data_behind(rows: &[Row<'_>]) -> Block {
     let runs: usize = rows.iter().map(|row| row.all_runs().count()).sum();
     let left_out: usize = rows.iter().map(|row| row.left_out.len()).sum();
     let ok: u64 = rows.iter().map(|row| row.tally().ok).sum();
-    let intervals = if rows.iter().all(|row| row.runs.len() <= 1) {
-        "Each row is of one run: its 95 % confidence intervals are within that run, and do not \
-         include the variation between runs, such as after a restart."
-    } else {
-        "Confidence intervals are of 95 %, by Student's t between the runs of a row, or within the \
-         run where there is only one."
-    };
+    let is_of_one = rows.iter().all(|row| row.runs.len() <= 1);
+    let intervals = text(if is_of_one { "intervals-within" } else { "intervals-between" });
     let (requests, of_runs) = (counted(ok, "request"), counted(runs as u64, "run"));
     let invalid = match left_out {
         0 => String::new(),
         1 => " 1 run is invalid and left out.".to_owned(),
         several => format!(" {several} runs are invalid and left out."),
     };
-    Block::paragraph(format!(
-        "These tables are based on {requests} that ended ok, in {of_runs}.{invalid} {intervals}"
-    ))
+    Block::paragraph(fill("tables-based-on", &[&requests, &of_runs, &invalid, &intervals]))
 }
 
 /// Warnings alone, each with its remedy.
@@ -166,7 +159,7 @@ fn findings((check, findings): &WorstCheck<'_>) -> String {
     let first = findings.iter().take(shown).map(|(row, found)| format!("{row}: {found}"));
     let left = findings.len().saturating_sub(shown) as u64;
     let others = (0 < left).then(|| format!("{} like it", counted(left, "other")));
-    first.chain(others).collect::<Vec<_>>().join("; ")
+    first.chain(others).join("; ")
 }
 
 /// A check that was not made is worse than one that passed.
@@ -178,14 +171,8 @@ fn gravity(state: CheckState) -> usize {
 /// The share of prompts from the prefix cache, with the figures that it affects.
 fn cache(rows: &[Row<'_>], prompts: Option<Prompts>) -> [Block; 2] {
     let text = match prompts {
-        Some(Prompts::Fresh) => {
-            "Every scenario and level had different prompts, so that none could find the prompts of \
-             another in the cache."
-        }
-        Some(Prompts::Same) => {
-            "All scenarios drew their prompts from one seed, so a later one may have found the prompts \
-             of an earlier one in the cache."
-        }
+        Some(Prompts::Fresh) => text("prompts-fresh"),
+        Some(Prompts::Same) => text("prompts-same"),
         None => "Prompts that are in the server's prefix cache cost less prefill.",
     };
     let share = |value: Option<f64>, reason: Option<String>| {
@@ -244,13 +231,8 @@ fn senders(found: &Contaminated, name: impl Fn(u32) -> String) -> Cell {
     let before = &found.sent_before;
     let is_all = before.len() as u64 == u64::from(found.row);
     match before.as_slice() {
-        [] if found.suspected => {
-            missing("no scenario before it sent the same prefixes; only its speed is suspicious")
-        }
-        [] => missing(
-            "no scenario before it sent the same prefixes: they were in the cache before the suite \
-             began, or came from another client",
-        ),
+        [] if found.suspected => missing(text("only-speed")),
+        [] => missing(text("before-the-suite")),
         [_, _, _, ..] if is_all => Cell::text("all before it"),
         places => {
             Cell::text(shortened(&places.iter().map(|place| name(*place)).collect::<Vec<_>>()))
@@ -260,8 +242,6 @@ fn senders(found: &Contaminated, name: impl Fn(u32) -> String) -> Cell {
 
 /// Lags and capacity of the client; a simulation has none.
 fn client(rows: &[Row<'_>]) -> Vec<Block> {
-    const UNCALIBRATED: &str =
-        "this client was not calibrated on this machine; see inferometer calibrate";
     if rows.iter().all(|row| row.drawn().is_none_or(|run| run.run.simulated.is_some())) {
         return vec![Block::paragraph(
             "The runs are simulated, without a client that could be late.",
@@ -278,9 +258,10 @@ fn client(rows: &[Row<'_>]) -> Vec<Block> {
         let cell = worst(get, number, "there are no values");
         columns = columns.right(format!("{title} (ms)"), cell);
     }
-    let used = worst(|run| Some(run.client.capacity.as_ref()?.used), percent, UNCALIBRATED);
+    let unknown = text("not-calibrated");
+    let used = worst(|run| Some(run.client.capacity.as_ref()?.used), percent, unknown);
     let error =
-        worst(|run| Some(run.client.capacity.as_ref()?.error_ms?.ttft_p99), number, UNCALIBRATED);
+        worst(|run| Some(run.client.capacity.as_ref()?.error_ms?.ttft_p99), number, unknown);
     let columns = columns.right("Capacity used", used).right("Error of TTFT p99 (ms)", error);
     let table = columns.table("client-health", "Client lag in the worst run of each row", rows);
     [table.into()].into_iter().chain(charts::client_health(rows).map(Block::from)).collect()
@@ -310,7 +291,7 @@ pub(super) fn failures(rows: &[Row<'_>], detail: Detail) -> Option<Section> {
     let is_empty = failures.is_empty();
     let columns = Columns::new("Scenario", |(row, _): &(&Row<'_>, _)| Cell::text(row.name.clone()))
         .only_if(has_names)
-        .right("Requests", |(_, group): &(_, &FailureGroup)| count_cell(group.count))
+        .right("Requests", |(_, group): &(_, &FailureGroup)| Cell::count(group.count))
         .right("From–to (s)", |(_, group)| {
             let [first, last] = [group.first_ms, group.last_ms].map(|ms| number(ms / 1e3));
             Cell::text(format!("{first}–{last}"))
@@ -330,9 +311,8 @@ fn finish_reasons(rows: &[Row<'_>]) -> Option<Block> {
         let reasons = row.finish_reasons()?;
         Some(if has_rows { format!("{}: {reasons}", row.name) } else { reasons })
     });
-    let known: Vec<String> = known.collect();
-    let text = format!("Finish reasons of the answers: {}.", known.join("; "));
-    (!known.is_empty()).then(|| Block::paragraph(text))
+    let known = known.try_join("; ")?;
+    Some(Block::paragraph(format!("Finish reasons of the answers: {known}.")))
 }
 
 /// The outcome with the message of the server.

@@ -3,7 +3,7 @@
 use inferometer_report::chart::{
     Bar, BarGroup, Bars, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, LinePoint,
     LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint, Plot, ScaleKind, ShareClass,
-    ShareRow, Shares, Tile, TileRow, Tiles, Timeline, TimelinePanel, TimelineSeries,
+    ShareRow, Shares, TileRow, Tiles, Timeline, TimelinePanel, TimelineSeries,
 };
 use proptest::prelude::*;
 
@@ -141,11 +141,12 @@ fn any_shares() -> impl Strategy<Value = Plot> {
 
 fn any_tiles() -> impl Strategy<Value = Plot> {
     let tile = (proptest::option::of(value()), any::<bool>(), any::<bool>()).prop_map(
-        |(value, hollow, failed)| Tile {
+        |(value, hollow, failed)| Bar {
             value,
             hollow,
             failed,
             note: failed.then(|| HOSTILE.to_owned()),
+            ..Bar::default()
         },
     );
     let tiles = proptest::collection::vec(proptest::option::of(tile), 0..8);

@@ -8,8 +8,7 @@ mod picture;
 use inferometer_report::chart::{
     Bar, BarGroup, Bars, Chart, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap,
     LinePoint, LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint, Plot, ScaleKind,
-    ShareClass, ShareRow, Shares, Theme, Tile, TileRow, Tiles, Timeline, TimelinePanel,
-    TimelineSeries,
+    ShareClass, ShareRow, Shares, Theme, TileRow, Tiles, Timeline, TimelinePanel, TimelineSeries,
 };
 use inferometer_report::document::plain;
 use proptest::prelude::*;
@@ -329,7 +328,7 @@ fn a_bar_of_less_than_nothing_goes_to_the_left_and_its_number_stays_on_the_right
 fn what_failed_is_a_cross_with_its_reason_and_what_nobody_knows_a_dash() {
     let tile = |value: Option<f64>, failed: bool| {
         let note = failed.then(|| "out of <memory>".to_owned());
-        Some(Tile { value, hollow: false, failed, note })
+        Some(Bar { value, failed, note, ..Bar::default() })
     };
     let tiles = vec![tile(Some(676.1), false), tile(None, true), tile(None, false), None];
     let chart = chart(Plot::Tiles(Tiles {

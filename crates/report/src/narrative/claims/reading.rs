@@ -353,12 +353,12 @@ fn level(tokens: &[Token]) -> Option<(f64, usize)> {
     let digits_at = |at: usize| tokens.get(at).and_then(|token| token.digits);
     if let Some(((), taken)) = longest(BEFORE, tokens)
         && let Some(digits) = digits_at(taken)
-        && longest(UNITS, &tokens[taken + 1..]).is_none()
+        && longest(&UNITS, &tokens[taken + 1..]).is_none()
     {
         return Some((digits.value, taken + 1));
     }
     if let Some(digits) = digits_at(0)
-        && let Some(((USERS, _), taken)) = longest(UNITS, &tokens[1..])
+        && let Some(((USERS, _), taken)) = longest(&UNITS, &tokens[1..])
     {
         return Some((digits.value, taken + 1));
     }
@@ -383,7 +383,7 @@ fn number(tokens: &[Token]) -> Option<(Number, usize)> {
         number.digits = Digits { value: value * 1e3, step, coarse_step: step };
         taken += 1;
     }
-    if let Some(((unit, metric), more)) = longest(UNITS, &tokens[taken..]) {
+    if let Some(((unit, metric), more)) = longest(&UNITS, &tokens[taken..]) {
         (number.unit, number.metric) = (Some(unit), metric);
         taken += more;
     }

@@ -9,6 +9,7 @@ use super::ReasonKind::{
 use super::reading::{Location, Number, Subject, Term};
 use super::vocabulary::{CLOSE, EXACT, Level, Meaning, Qualifier, SIMILAR, Sense, Strength};
 use super::{Clause, Defaults, ReasonKind, or, subjects};
+use crate::fmt::Join;
 
 /// `Much higher` is at least this many times as much.
 const MUCH: f64 = 1.25;
@@ -541,7 +542,7 @@ impl Clause<'_> {
         } else {
             most <= least * tolerance
         };
-        let names = || group.iter().map(|s| self.describe(*s)).collect::<Vec<_>>().join(", ");
+        let names = || group.iter().map(|s| self.describe(*s)).join(", ");
         if !facts().all(|fact| fact.unit == first.unit) {
             self.fails(WrongUnit, names());
         } else if is_alike {

@@ -219,46 +219,29 @@ pub(super) static PHRASES: LazyLock<Vec<(Meaning, &str)>> = LazyLock::new(|| {
     phrases.collect::<Option<_>>().expect("a test reads the embedded table")
 });
 
-/// What follows a number. Where the unit says of what it is, its metric stands beside it.
-pub(super) const UNITS: &[((NumberUnit, Option<&str>), &str)] = {
-    const TOKENS: NumberUnit = NumberUnit::Fact(FactUnit::Tokens);
-    const TOKENS_PER_SECOND: NumberUnit = metric_unit(Unit::TokensPerSecond);
-    &[
-        ((metric_unit(Unit::Milliseconds), None), "ms | millisecond | milliseconds"),
-        ((NumberUnit::Seconds, None), "s | sec | second | seconds"),
-        (
-            (TOKENS_PER_SECOND, None),
-            "tok / s | tok / sec | tokens / s | tokens / sec | tokens / second | \
-             tokens per second | tokens per sec",
-        ),
-        (
-            (TOKENS_PER_SECOND, Some("per_user_throughput")),
-            "tok / s per user | tokens / s per user | tokens per second per user",
-        ),
-        (
-            (metric_unit(Unit::RequestsPerSecond), None),
-            "req / s | requests / s | requests per second",
-        ),
-        ((PERCENT, None), "% | percent | per cent"),
-        ((NumberUnit::Times, None), "x | times | fold"),
-        ((TOKENS, None), "tokens | tok"),
-        (
-            (TOKENS, Some("input_tokens")),
-            "input tokens | prompt tokens | token input | token inputs | token prompt | \
-             token prompts",
-        ),
-        (
-            (TOKENS, Some("output_tokens")),
-            "output tokens | token output | token outputs | token answers",
-        ),
-        ((metric_unit(Unit::Requests), Some("requests")), "requests | prompts"),
-        (
-            (USERS, None),
-            "user | users | concurrent user | concurrent users | concurrent requests | \
-             concurrent prompts",
-        ),
-    ]
-};
+/// A unit, and the metric that it is of, where it says so.
+type NamedUnit = (NumberUnit, Option<&'static str>);
+
+/// What follows a number, from `units.txt`.
+pub(super) static UNITS: LazyLock<Vec<(NamedUnit, &str)>> = LazyLock::new(|| {
+    let unit = |line: &'static str| {
+        let (names, phrases) = line.split_once(": ")?;
+        let (name, metric) = names.split_once(' ').unwrap_or((names, ""));
+        let unit = match name {
+            "milliseconds" => metric_unit(Unit::Milliseconds),
+            "seconds" => NumberUnit::Seconds,
+            "tokens-per-second" => metric_unit(Unit::TokensPerSecond),
+            "requests-per-second" => metric_unit(Unit::RequestsPerSecond),
+            "percent" => PERCENT,
+            "times" => NumberUnit::Times,
+            "tokens" => NumberUnit::Fact(FactUnit::Tokens),
+            "requests" => metric_unit(Unit::Requests),
+            _ => USERS,
+        };
+        Some(((unit, Some(metric).filter(|metric| !metric.is_empty())), phrases))
+    };
+    include_str!("units.txt").lines().filter_map(unit).collect()
+});
 
 /// Before a number.
 pub(super) const QUALIFIERS: &[(Qualifier, &str)] = &[

@@ -1,8 +1,6 @@
 //! The rules of each section with their thresholds.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use inferometer_analysis::{Better, Metric, Quantity, Verdict, metric};
 use inferometer_model::spec::SourceKind;
@@ -11,6 +9,7 @@ use inferometer_model::study::{Level, Prompts};
 use super::{Family, MeasuredBy, Page, Row, say};
 use crate::narrative::Sentence;
 use crate::narrative::facts::Overload;
+use crate::texts::text as words;
 
 /// p99 over median of TTFT: the slowest of a hundred waits as long again as a usual request takes.
 const TAIL_LONG: f64 = 2.0;
@@ -74,14 +73,6 @@ const HELD_BACK: f64 = 0.9;
 /// A sentence that lists more rows is a table.
 const RIVALS_MOST: usize = 2;
 const NAMES_MOST: usize = 5;
-
-/// A sentence of `sentences.txt` by its name; empty where there is none.
-fn words(name: &str) -> &'static str {
-    static SENTENCES: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| {
-        include_str!("sentences.txt").lines().filter_map(|line| line.split_once(": ")).collect()
-    });
-    SENTENCES.get(name).copied().unwrap_or_default()
-}
 
 type PageRule = fn(&Page<'_>) -> Option<Sentence>;
 type RowRule = fn(&Page<'_>, &Row<'_>) -> Option<Sentence>;

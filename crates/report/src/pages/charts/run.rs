@@ -5,7 +5,6 @@ use inferometer_analysis::{DistributionFigure, RequestRow, RowReason};
 use inferometer_model::Outcome;
 use inferometer_model::study::Level;
 
-use super::measure;
 use crate::chart::{
     Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, Histogram, HistogramPanel, Plot,
     ScaleKind, Timeline, TimelinePanel, TimelineSeries,
@@ -109,7 +108,7 @@ pub(in crate::pages) fn histogram(row: &Row<'_>) -> Option<Chart> {
     };
     let panels: Vec<HistogramPanel> = drawn.clone().filter_map(panel).collect();
     let n = drawn.map(|(metric, it)| format!("{}: {}", metric.title, counted(it.n, "value")));
-    let n = n.collect::<Vec<_>>().join(", ");
+    let n = n.join(", ");
     let finding = frame::sentence(&modes.join("; "));
     let title = "How often which latency occurs";
     (!panels.is_empty())
@@ -158,9 +157,7 @@ fn tail_finding(first: &Drawn<'_>, last: &Drawn<'_>, metric: &Metric) -> Option<
     let ratio = ratio.unwrap_or_default();
     let [middle, tail] = [middle, tail].map(latency);
     let few = if is_certified { "" } else { "; too few independent values to certify it" };
-    Some(format!(
-        "Half of the values are at or below {middle}, 99 % at or below {tail}{ratio}{few}."
-    ))
+    Some(fill("percentiles", &[&middle, &tail, &ratio, &few]))
 }
 
 /// Requests in flight by the client, and the gauges of the server, over time.
@@ -178,16 +175,16 @@ pub(in crate::pages) fn course(summary: &Summary, subject: &str) -> Option<Chart
         let grid = (line?.from_ms, line?.step_ms);
         let values = resampled(values?, grid, steps, client.len()).into_iter();
         let points: Vec<Option<f64>> = values.map(|it| it.map(|it| it * times)).collect();
-        points.iter().any(Option::is_some).then(|| series(name, points))
+        points.iter().any(Option::is_some).then(|| TimelineSeries::new(name, points))
     };
-    let mut requests = vec![series("in flight (client)", client.clone())];
+    let mut requests = vec![TimelineSeries::new("in flight (client)", client.clone())];
     requests.extend(gauge("running (server)", line.map(|line| &line.running), 1.0));
     requests.extend(gauge("waiting (server)", line.map(|line| &line.waiting), 1.0));
     let rates = token_rates(&course.output_tokens, course.step_ms, joined);
-    let output = series("output tokens", rates);
+    let output = TimelineSeries::new("output tokens", rates);
     let kv_use = gauge("KV use (server)", line.map(|line| &line.kv_usage), 100.0);
     let mut panels = vec![panel("Requests", "", requests), panel("Output", "tok/s", vec![output])];
-    let ttft = series("mean TTFT, by sending", coarse(&course.ttft_ms, joined, 1.0));
+    let ttft = TimelineSeries::new("mean TTFT, by sending", coarse(&course.ttft_ms, joined, 1.0));
     panels.extend((!ttft.points.is_empty()).then(|| panel("TTFT", "ms", vec![ttft])));
     panels.extend(kv_use.map(|series| panel("KV use", "%", vec![series])));
     let readings = summary.server.as_ref().map_or_else(String::new, |server| {
@@ -200,13 +197,8 @@ pub(in crate::pages) fn course(summary: &Summary, subject: &str) -> Option<Chart
     Some(Chart::new(chart_id("course", subject), title, course_finding(summary), n, plot))
 }
 
-fn series(name: &str, points: Vec<Option<f64>>) -> TimelineSeries {
-    TimelineSeries { name: name.to_owned(), points }
-}
-
 fn panel(heading: &str, unit: &str, series: Vec<TimelineSeries>) -> TimelinePanel {
-    let y = measure("", unit, ScaleKind::Linear);
-    TimelinePanel { heading: heading.to_owned(), y, series, limits: Vec::new() }
+    Panel::new(heading, linear("", unit), series)
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -261,8 +253,7 @@ fn course_finding(summary: &Summary) -> String {
     });
     let kv_use = server.and_then(|server| server.kv_usage);
     let kv_use = kv_use.map(|it| format!("the highest KV use is {}", percent(it.max)));
-    let parts: Vec<String> = [Some(in_flight), waiting, kv_use].into_iter().flatten().collect();
-    parts.join("; ") + "."
+    [Some(in_flight), waiting, kv_use].into_iter().flatten().join("; ") + "."
 }
 
 /// A panel: its heading, its unit, and its lines with their names, values and factors.
@@ -310,10 +301,7 @@ pub(in crate::pages) fn client_machine(summary: &Summary, subject: &str) -> Opti
     ];
     let finding = client.cpu_share.map_or_else(
         || "The use of the processors is not known.".to_owned(),
-        |cpu| {
-            let [mean, max] = [cpu.mean, cpu.max].map(percent);
-            format!("The client's processors were {mean} busy on average and {max} at most.")
-        },
+        |cpu| fill("processors", &[&percent(cpu.mean), &percent(cpu.max)]),
     );
     let n = format!("{} inside the run", counted(client.looks, "sample"));
     let plot = Plot::Timeline(timeline((line.from_ms, line.step_ms), &wanted)?);
@@ -331,7 +319,8 @@ fn timeline((begin_ms, width_ms): (f64, f64), wanted: &[Wanted<'_>]) -> Option<T
     let panel = |(heading, unit, lines): &Wanted<'_>| {
         let known = lines.iter().filter(|(_, values, _)| values.iter().any(Option::is_some));
         let series = known.map(|(name, values, times)| {
-            series(name, coarse(values.get(unknown..).unwrap_or_default(), joined, *times))
+            let own = values.get(unknown..).unwrap_or_default();
+            TimelineSeries::new(name, coarse(own, joined, *times))
         });
         Some(panel(heading, unit, series.collect())).filter(|panel| !panel.series.is_empty())
     };
@@ -353,11 +342,8 @@ fn gpu_finding(found: &GpuFigures) -> String {
         memory.map(|most| format!("memory {most} GiB at most")),
         energy.map(|joules| format!("energy {joules} J per output token")),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() {
-        return "Power, memory and energy are not known.".to_owned();
-    }
-    frame::sentence(&parts.join("; "))
+    let known = parts.into_iter().flatten().try_join("; ");
+    frame::sentence(known.as_deref().unwrap_or("Power, memory and energy are not known."))
 }
 
 /// Requests one by one.
@@ -367,11 +353,9 @@ pub(in crate::pages) fn requests(summary: &Summary, subject: &str) -> Option<Cha
         return None;
     }
     let tally = |why| found.rows.iter().filter(|row| row.why == why).count() as u64;
-    let choice = format!(
-        "{}, {} and an even choice of the others",
-        counted(tally(RowReason::Slowest), "slowest request"),
-        counted(tally(RowReason::Failed), "failed one"),
-    );
+    let slowest = counted(tally(RowReason::Slowest), "slowest request");
+    let failed = counted(tally(RowReason::Failed), "failed one");
+    let choice = fill("choice-of-requests", &[&slowest, &failed]);
     let rows = found.rows.iter().map(gantt_row).collect();
     let n = format!("{} of {}", found.rows.len(), counted(found.of, "request"));
     let plot = Plot::Gantt(Gantt { rows, of: found.of, choice });
@@ -435,9 +419,7 @@ pub(in crate::pages) fn gaps(summary: &Summary, subject: &str) -> Option<Chart> 
     let metric = Metric::named(&gaps.metric)?;
     let found = summary.metrics.distribution(metric)?;
     let [half, most] = [found.p50?, found.p99?].map(latency);
-    let finding = format!(
-        "Half of the gaps are at most {half} long, and one in a hundred is longer than {most}."
-    );
+    let finding = fill("gaps", &[&half, &most]);
     let n = counted(gaps.columns.iter().flatten().sum(), "gap");
     let plot = Plot::HeatMap(HeatMap {
         from_s: gaps.from_ms / 1e3,

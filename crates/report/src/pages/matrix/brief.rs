@@ -14,13 +14,11 @@ pub(in crate::pages) fn subject(set: &SetSummary, matrix: &MatrixSummary) -> Vec
     let title = matrix.title.trim();
     let title =
         if title.is_empty() { String::new() } else { format!(" ({})", terminal_line(title, 60)) };
-    let words = format!(
-        "matrix `{}`{title}: {}, {}, {}",
-        terminal_line(&matrix.name, 40),
-        counted(matrix.presets.len() as u64, "preset"),
-        counted(matrix.models.len() as u64, "model"),
-        counted(matrix.rows.len() as u64, "row"),
-    );
+    let presets = counted(matrix.presets.len() as u64, "preset");
+    let models = counted(matrix.models.len() as u64, "model");
+    let rows = counted(matrix.rows.len() as u64, "row");
+    let name = terminal_line(&matrix.name, 40);
+    let words = fill("matrix-subject", &[&name, &title, &presets, &models, &rows]);
     // The first line of the page states that it is a simulation.
     let subjects = set.conditions.iter().filter_map(|one| one.subject.as_ref());
     let embedded = subjects.filter(|subject| subject.embedded && subject.simulated.is_none());
@@ -96,11 +94,8 @@ fn best(view: View<'_>) -> Option<Table> {
 
 /// How tokens were counted, and what the table leaves out.
 fn notes(view: View<'_>, shown: &[&Winner], more: usize) -> Vec<Text> {
-    let by = match view.tps_by {
-        TpsBy::Server => "tokens by the server's counters, until it was idle again",
-        TpsBy::Client => "tokens counted by the client: not every row has the server's counters",
-    };
-    let mut notes = vec![plain(by), plain("rows with failures cannot win")];
+    let by = if view.tps_by == TpsBy::Server { "by-counters" } else { "by-client" };
+    let mut notes = vec![plain(text(by)), plain("rows with failures cannot win")];
     if shown.iter().any(|one| one.figure == MatrixFigure::Cost) {
         let unit = view.unit(MatrixFigure::Cost);
         let mut subjects = view.set.conditions.iter().filter_map(|one| one.subject.as_ref());
@@ -121,7 +116,7 @@ fn cell(view: View<'_>, row: &MatrixRow) -> String {
     let context = row.context.filter(|_| view.has_contexts()).map(|tokens| count(tokens.into()));
     let level = view.level(row.level);
     let parts = [view.deployment(row)].into_iter().chain(model).chain(context).chain(level);
-    terminal_ends(&parts.collect::<Vec<_>>().join(" · "), 46)
+    terminal_ends(&parts.join(" · "), 46)
 }
 
 /// Every row, where a terminal can show them.

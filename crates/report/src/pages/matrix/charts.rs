@@ -5,16 +5,16 @@ use inferometer_analysis::matrix::{
 };
 
 use super::{self as matrix, ONE_SIDE, SAME_DEPLOYMENT, View, compared, span_words};
-use crate::chart::{Tile, TileRow, Tiles};
-use crate::pages::charts::{measure, pair};
+use crate::chart::{TileRow, Tiles};
+use crate::pages::charts::pair;
 use crate::pages::prelude::*;
 
 const NO_BEST: &str = "No row was measured without failures, so none is the best.";
 /// More rows than these are only in the tables.
 const TILE_ROWS_MAX: usize = 64;
 
-fn linear(view: View<'_>, figure: MatrixFigure) -> Measure {
-    measure(matrix::figure_names(figure).0, &view.unit(figure), ScaleKind::Linear)
+fn figure_axis(view: View<'_>, figure: MatrixFigure) -> Measure {
+    linear(matrix::figure_names(figure).0, &view.unit(figure))
 }
 
 fn bar(view: View<'_>, figure: MatrixFigure, row: &MatrixRow) -> Bar {
@@ -57,7 +57,7 @@ pub(super) fn bars(
         title: format!("{}: {subject}", matrix::figure_names(figure).0),
         finding: bars_finding(view, figure, rows),
         n: bars_n(view, figure, rows),
-        plot: Plot::Bars(Bars { y: linear(view, figure), groups }),
+        plot: Plot::Bars(Bars { y: figure_axis(view, figure), groups }),
     })
 }
 
@@ -103,15 +103,12 @@ fn bars_n(view: View<'_>, figure: MatrixFigure, rows: &[&MatrixRow]) -> String {
         }
     };
     let is_repeated = measured.iter().all(|row| 1 < row.points.len()) && !measured.is_empty();
-    let interval = if !measured
-        .iter()
-        .any(|row| view.figure(row, figure).confidence_interval().is_some())
-    {
-        "one run each, and no interval is known within it"
-    } else if is_repeated {
-        "the thin bars are 95 % between runs"
-    } else {
-        "one run does not show what another start of the server changes; thin bars are 95 % within it"
+    let mut intervals =
+        measured.iter().filter_map(|row| view.figure(row, figure).confidence_interval());
+    let interval = match intervals.next() {
+        None => "one run each, and no interval is known within it",
+        Some(_) if is_repeated => "the thin bars are 95 % between runs",
+        Some(_) => text("one-start-each"),
     };
     let requests = span(|row| row.requests, "request");
     format!("{requests} and {} each; {interval}.", span(|row| row.points.len() as u64, "run"))
@@ -135,9 +132,9 @@ pub(super) fn tiles(
         let tile = |context: &u32| {
             let row = rows.clone().find(|row| row.context == Some(*context))?;
             let across = view.figure(row, figure);
-            let Bar { value, hollow, failed, note, .. } = bar(view, figure, row);
-            let note = note.or_else(|| across.confidence_interval().map(|_| uncertainty(across)));
-            Some(Tile { value, hollow, failed, note })
+            let bar = bar(view, figure, row);
+            let certainty = || across.confidence_interval().map(|_| uncertainty(across));
+            Some(Bar { note: bar.note.clone().or_else(certainty), ..bar })
         };
         TileRow {
             label: label.clone() + if is_as_tensor { " (as tensor)" } else { "" },
@@ -148,19 +145,15 @@ pub(super) fn tiles(
     let best = view.row(winner.row)?;
     let load = view.level(level).map_or_else(String::new, |level| format!(", {level}"));
     let cost = if figure == MatrixFigure::Cost { "cost-" } else { "" };
+    let (word, amount) = (matrix::best_word(figure), view.amount(figure, winner.value));
+    let context = best.context.map(matrix::context_words).unwrap_or_default();
     Some(Chart {
         id: format!("overview-{cost}model-{model}-load-{level_index}"),
         title: format!("{}{load}: {}", view.model(model), matrix::figure_names(figure).0),
-        finding: format!(
-            "{}: {} at {}, {}.",
-            matrix::best_word(figure),
-            view.deployment(best),
-            best.context.map(matrix::context_words).unwrap_or_default(),
-            view.amount(figure, winner.value)
-        ),
+        finding: fill("tiles-finding", &[&word, &view.deployment(best), &context, &amount]),
         n,
         plot: Plot::Tiles(Tiles {
-            value: linear(view, figure),
+            value: figure_axis(view, figure),
             across: "Context (tokens)".to_owned(),
             columns: contexts.iter().map(|tokens| count((*tokens).into())).collect(),
             rows: labels.iter().map(row).collect(),
@@ -207,8 +200,7 @@ pub(super) fn loads(view: View<'_>, table: &LoadTable, index: u32, title: &str) 
             name: view.preset(*preset),
             points: view.rows_at(rows).into_iter().filter_map(point).collect(),
         });
-        let y = measure("", &view.unit(figure), ScaleKind::Linear);
-        LinesPanel { heading: heading.to_owned(), y, series: series.collect(), limits: Vec::new() }
+        Panel::new(heading, linear("", &view.unit(figure)), series.collect())
     };
     let of_figure = |figure| {
         panel(matrix::figure_names(figure).0, figure, Box::new(move |row| view.figure(row, figure)))
@@ -251,12 +243,8 @@ fn loads_finding(view: View<'_>, rows: &[&MatrixRow]) -> String {
         .map_or_else(String::new, |(level, value)| {
             format!(", {} at {}", fmt::number(value), level_name(level))
         });
-    format!(
-        "Highest Generation TPS: {} with {} tok/s at {}{lowest}.",
-        view.preset(best.preset),
-        fmt::number(value),
-        level_name(best.level)
-    )
+    let (preset, level) = (view.preset(best.preset), level_name(best.level));
+    fill("highest-generation", &[&preset, &number(value), &level, &lowest])
 }
 
 /// Speed-ups of tensor over pipeline parallelism; `None` where no pair can be compared.
@@ -297,7 +285,7 @@ pub(super) fn speedups(
         finding: format!("Generation on several GPUs: {}.", span_words(compared(table))),
         n: format!("{interval} Outlines: one GPU, where both are the same deployment."),
         plot: Plot::Bars(Bars {
-            y: measure("Tensor over pipeline", "%", ScaleKind::Linear),
+            y: linear("Tensor over pipeline", "%"),
             groups: table.rows.iter().map(group).collect(),
         }),
     })

@@ -8,6 +8,7 @@ use inferometer_model::study::Level;
 use inferometer_model::variant_name;
 
 use super::{GAUGES, certainty_words, short_name};
+use crate::fmt::Join;
 use crate::pages::csv::{Csv, level_field};
 
 /// A column: its head, and where its value is in a row.
@@ -47,8 +48,7 @@ pub fn of_matrix(set: &SetSummary) -> Option<String> {
         .count("tensor parallel", |(_, row)| row.tp.map(u64::from))
         .count("pipeline parallel", |(_, row)| row.pp.map(u64::from))
         .text("flags", |(_, row)| {
-            let flags = row.flags.iter().map(|(name, value)| format!("{name}={value}"));
-            Some(flags.collect::<Vec<_>>().join("; "))
+            row.flags.iter().map(|(name, value)| format!("{name}={value}")).try_join("; ")
         })
         .text("load", |(_, row)| Some(level_field(row.level)))
         .count("concurrency", |(_, row)| match row.level {
@@ -58,8 +58,8 @@ pub fn of_matrix(set: &SetSummary) -> Option<String> {
         .text("ending", |(_, row)| Some(<&str>::from(&row.ending).to_owned()))
         .text("failed at", |(_, row)| Some(row.ending.failure()?.stage.to_string()))
         .text("reason", |(_, row)| {
-            let words: Vec<&str> = row.ending.failure()?.what.split_whitespace().collect();
-            Some(words.join(" ").chars().take(REASON_CHARS_MAX).collect())
+            let words = row.ending.failure()?.what.split_whitespace().join(" ");
+            Some(words.chars().take(REASON_CHARS_MAX).collect())
         })
         .text("remedy", |(_, row)| {
             Some(row.ending.failure()?.cause.map(LikelyCause::remedy)?.to_owned())
@@ -89,7 +89,7 @@ fn best_at(matrix: &MatrixSummary, row: u32) -> String {
         let certainty = certainty_words(winner.certainty).0;
         format!("{} ({certainty})", short_name(winner.figure))
     });
-    words.collect::<Vec<_>>().join("; ")
+    words.join("; ")
 }
 
 #[cfg(test)]

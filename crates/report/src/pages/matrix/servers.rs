@@ -120,13 +120,12 @@ fn outputs(view: View<'_>) -> Option<String> {
     let parts = groups.iter().map(|(words, own)| {
         format!("{words} at {} of context", list(&own.iter().map(context).collect::<Vec<_>>()))
     });
-    Some(parts.collect::<Vec<_>>().join("; ")).filter(|words| !words.is_empty())
+    parts.try_join("; ")
 }
 
 fn settings<'a>(all: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Option<String> {
-    let parts: Vec<String> =
-        all.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-    (!parts.is_empty()).then(|| terminal_line(&parts.join(" "), COMMAND_CHARS_MAX))
+    let parts = all.into_iter().map(|(name, value)| format!("{name}={value}")).try_join(" ");
+    parts.map(|parts| terminal_line(&parts, COMMAND_CHARS_MAX))
 }
 
 /// States that the prompts are much shorter than the context, where they are.
@@ -145,9 +144,7 @@ pub(super) fn short_prompts(view: View<'_>) -> Option<Text> {
     );
     Some(vec![
         Span::Strong("Context lengths".to_owned()),
-        Span::Plain(format!(
-            " are what the servers were started for, and not the length of the prompts ({length})."
-        )),
+        Span::Plain(fill("contexts-and-prompts", &[&length])),
     ])
 }
 
@@ -160,8 +157,7 @@ fn deployed(view: View<'_>) -> Vec<(String, Text)> {
         let kinds: Vec<String> = kinds.into_iter().map(|kind| terminal_line(kind, 40)).collect();
         format!("each deployed for its cell ({}) and stopped afterwards", list(&kinds))
     } else if subjects().any(|subject| subject.simulated.is_some()) {
-        "none: the embedded engine simulates each deployment in virtual time by its profile"
-            .to_owned()
+        text("no-engine-deployed").to_owned()
     } else if subjects().any(|subject| subject.embedded) {
         "the embedded engine, started for each cell with its profile".to_owned()
     } else {
@@ -174,10 +170,8 @@ fn deployed(view: View<'_>) -> Vec<(String, Text)> {
     }
     let images = facts().filter_map(|facts| facts.image.as_deref());
     let images: BTreeSet<String> = images.map(|image| terminal_line(image, 200)).collect();
-    if !images.is_empty() {
-        let images: Vec<String> = images.into_iter().take(8).collect();
-        rows.push(("Images".to_owned(), plain(images.join(", "))));
-    }
+    let images = images.into_iter().take(8).try_join(", ");
+    rows.extend(images.map(|images| ("Images".to_owned(), plain(images))));
     rows
 }
 
@@ -205,9 +199,7 @@ pub(super) fn failure_notices<'a>(view: View<'a>) -> Vec<(Block, Vec<Failed<'a>>
             let last = terminal_line(last.trim(), MESSAGE_CHARS_MAX);
             points.push(plain(format!("last line of its log: {last}")));
         }
-        let unknown =
-            "read the last lines of its log on the page, and run the cell alone with --only";
-        let remedy = failure.cause.map_or(unknown, LikelyCause::remedy);
+        let remedy = failure.cause.map_or(text("read-log"), LikelyCause::remedy);
         let number = counted(rows.len() as u64, "row");
         let notice = Block::Notice {
             mood: Mood::Bad,
@@ -227,12 +219,12 @@ pub(super) fn failed(view: View<'_>) -> Option<Section> {
         let table = Columns::new("Cell", |(row, _): &Failed<'_>| Cell::text(view.cell(row)))
             .left("What happened", |(_, failure)| Cell::text(reason(failure)))
             .left("Points", |(row, _)| {
-                let runs: Vec<String> = row.failed_points.iter().map(ToString::to_string).collect();
-                Cell::text(terminal_line(&runs.join(", "), 40))
+                Cell::text(terminal_line(&row.failed_points.iter().join(", "), 40))
             })
             .table(format!("failed-{index}"), "", failed.iter().copied());
         let summary = format!("The {}", counted(failed.len() as u64, "row"));
-        blocks.extend([notice, Block::Details { summary, blocks: vec![Block::Table(table)] }]);
+        blocks.push(notice);
+        blocks.extend(Block::folded(summary, vec![table.into()]));
         all.extend(failed);
     }
     blocks.extend(logs(view, &all));
@@ -244,8 +236,7 @@ fn logs(view: View<'_>, failed: &[Failed<'_>]) -> Vec<Block> {
     let failed = failed.iter().filter(|(_, failure)| !failure.log.is_empty());
     let logs = grouped(failed, |(_, failure)| {
         let from = failure.log.len().saturating_sub(20);
-        let lines = failure.log[from..].iter();
-        lines.map(|line| terminal_line(line, 300)).collect::<Vec<_>>().join("\n")
+        failure.log[from..].iter().map(|line| terminal_line(line, 300)).join("\n")
     });
     let more = logs.len().saturating_sub(LOGS_MAX);
     let block = |(text, rows): (String, Vec<&Failed<'_>>)| {
@@ -253,12 +244,10 @@ fn logs(view: View<'_>, failed: &[Failed<'_>]) -> Vec<Block> {
             0 => String::new(),
             others => format!(" and {} more", counted(others as u64, "row")),
         };
-        Block::Details {
-            summary: format!("Last lines of the log: {}{others}", view.cell(rows[0].0)),
-            blocks: vec![Block::Code { language: "text", text }],
-        }
+        let summary = format!("Last lines of the log: {}{others}", view.cell(rows[0].0));
+        Block::folded(summary, vec![Block::Code { language: "text", text }])
     };
-    let mut blocks: Vec<Block> = logs.into_iter().take(LOGS_MAX).map(block).collect();
+    let mut blocks: Vec<Block> = logs.into_iter().take(LOGS_MAX).filter_map(block).collect();
     if 0 < more {
         let more = counted(more as u64, "more log");
         blocks
@@ -271,8 +260,7 @@ fn logs(view: View<'_>, failed: &[Failed<'_>]) -> Vec<Block> {
 pub(super) fn failed_sentence(view: View<'_>) -> Option<Text> {
     let kinds = failures_by_kind(view);
     let all: usize = kinds.values().map(Vec::len).sum();
-    let kinds = kinds.iter().map(|(kind, rows)| format!("{} {kind}", rows.len()));
-    let kinds = kinds.collect::<Vec<_>>().join(", ");
+    let kinds = kinds.iter().map(|(kind, rows)| format!("{} {kind}", rows.len())).join(", ");
     (0 < all).then(|| {
         vec![
             Span::Strong(format!("{} failed", counted(all as u64, "row"))),
@@ -299,24 +287,18 @@ pub(super) fn deployments(view: View<'_>) -> Option<Section> {
     let is_free = |departure: &Departure| departure.gpu_memory.is_some() && is_clean(departure);
     let memory = if 0 < all && stopped().all(is_free) { ", GPU memory free again" } else { "" };
     let time = match (ready.first(), ready.get(ready.len() / 2), ready.last()) {
-        (Some(first), Some(middle), Some(last)) => format!(
-            "The first token came {} to {} s after the start (median {} s).",
-            number(*first),
-            number(*last),
-            number(*middle)
-        ),
+        (Some(first), Some(middle), Some(last)) => {
+            let [first, middle, last] = [*first, *middle, *last].map(number);
+            fill("first-tokens", &[&first, &last, &middle])
+        }
         _ => "None of them generated a token.".to_owned(),
     };
-    let mut blocks = vec![Block::paragraph(format!(
-        "{} deployed. {time} {clean} of {all} stopped cleanly: on request, port closed, no process \
-         left{memory}.",
-        counted(records.len() as u64, "server")
-    ))];
+    let servers = counted(records.len() as u64, "server");
+    let words = fill("deployed-and-stopped", &[&servers, &time, &clean, &all, &memory]);
+    let mut blocks = vec![Block::paragraph(words)];
     blocks.extend(leftovers(view, records));
-    blocks.push(Block::Details {
-        summary: format!("All deployments ({})", records.len()),
-        blocks: vec![Block::Table(deployments_table(view, records))],
-    });
+    let table = vec![deployments_table(view, records).into()];
+    blocks.extend(Block::folded(format!("All deployments ({})", records.len()), table));
     Some(section("deployments", "Deployments", blocks))
 }
 
@@ -336,23 +318,17 @@ fn leftovers(view: View<'_>, records: &[DeploymentRecord]) -> Option<Block> {
             left.map(|(pid, name)| format!("{} ({pid}) is still running", terminal_line(name, 40)));
         let port = (!departure.port_closed).then(|| "its port is still open".to_owned());
         let others = departure.troubles.iter().take(4).map(|words| terminal_line(words, 200));
-        let words: Vec<String> = left.chain(port).chain(others).collect();
-        (!words.is_empty()).then(|| plain(format!("{}: {}.", name(view, record), words.join("; "))))
+        let words = left.chain(port).chain(others).try_join("; ")?;
+        Some(plain(format!("{}: {words}.", name(view, record))))
     };
     let mut points: Vec<_> = records.iter().filter_map(words).collect();
     let all = points.len();
     points.truncate(20);
     (0 < all).then(|| Block::Notice {
         mood: Mood::Doubt,
-        text: plain(format!(
-            "{} did not stop cleanly, which may have disturbed later measurements.",
-            counted(all as u64, "server")
-        )),
+        text: plain(fill("not-stopped", &[&counted(all as u64, "server")])),
         points,
-        remedy: Some(plain(
-            "Stop what is left, give servers more time to stop, and measure the later cells again \
-             with --only.",
-        )),
+        remedy: Some(plain(text("not-stopped-remedy"))),
     })
 }
 

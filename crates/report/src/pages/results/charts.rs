@@ -7,7 +7,7 @@ use super::lines::{
     Level, Line, Quantity, definition_name, definitions, load_words, statistic_name,
     uncertified_words,
 };
-use crate::pages::charts::{lines_panel, load_axis, measure, pair, scale_for, spread};
+use crate::pages::charts::{lines_panel, load_axis, pair, scale_for, spread};
 use crate::pages::prelude::*;
 
 /// Values with a larger ratio have a logarithmic axis.
@@ -228,16 +228,13 @@ impl Axis<'_> {
             };
             let limited = || series.points.iter().filter(|point| point.x.is_finite());
             let ends = [limited().next(), limited().nth(1).and_then(|_| limited().next_back())];
-            let ends: Vec<String> = ends.into_iter().flatten().map(at).collect();
+            let ends = ends.into_iter().flatten().map(at).try_join(" and ");
             let unlimited = series.points.iter().find(|point| point.x.is_infinite()).map(at);
-            let ends = Some(ends.join(" and ")).filter(|ends| !ends.is_empty());
-            let parts: Vec<String> = ends.into_iter().chain(unlimited).collect();
-            format!("{}: {}.", series.name, parts.join("; "))
+            format!("{}: {}.", series.name, ends.into_iter().chain(unlimited).join("; "))
         };
         let drawn = || panel.series.iter().filter(|series| !series.points.is_empty());
         if drawn().count() <= FINDING_LINES_MAX {
-            let shown: Vec<String> = drawn().map(course).collect();
-            return format!("{}. {}", panel.heading, shown.join(" "));
+            return format!("{}. {}", panel.heading, drawn().map(course).join(" "));
         }
         let values = || panel.series.iter().flat_map(|it| &it.points).map(|point| point.y);
         let low = shown(values().fold(f64::INFINITY, f64::min));
@@ -300,7 +297,7 @@ impl Axis<'_> {
     fn marks(&self, line: &str, load: f64) -> String {
         let levels = self.lines.iter().find(|(known, _)| known.name == line).map(|(_, it)| it);
         let level = levels.into_iter().flatten().find(|level| level.load == Some(load));
-        level.map(|it| Vec::from_iter(it.reservation_names()).join(", ")).unwrap_or_default()
+        level.map(|it| it.reservation_names().iter().join(", ")).unwrap_or_default()
     }
 }
 
@@ -321,6 +318,6 @@ fn point(level: &Level<'_>, quantity: Quantity) -> Option<LinePoint> {
         y: across.mean?,
         interval: pair(across.confidence_interval()),
         hollow: !reservations.is_empty(),
-        note: details(reservations.into_iter().chain(remarks)),
+        note: reservations.into_iter().chain(remarks).try_join("; "),
     })
 }

@@ -23,11 +23,6 @@ const LINE_CHARS_MAX: usize = 300;
 /// Columns that are removed in this order until the table fits the page.
 const OPTIONAL_COLUMNS: [&str; 4] = ["ITL mean", "line", "E2E mean", "request/s"];
 
-const NO_INTERVALS: &str = "latencies are in ms; the file has no confidence intervals, so the variation \
-     between runs is not known; values that are not shown here are in the JSON document";
-const WITH_INTERVALS: &str = "latencies are in ms; the confidence intervals of the file, and values that \
-     are not shown here, are in the JSON document";
-
 /// Everything that the page shows of an import.
 #[derive(Clone, Debug)]
 pub struct ImportPage<'a> {
@@ -118,13 +113,13 @@ fn configuration_sections(
     let has_intervals = page.results.iter().any(|it| {
         !it.intervals.is_empty() || it.latencies.iter().any(|it| !it.intervals_ms.is_empty())
     });
-    let note = if has_intervals { WITH_INTERVALS } else { NO_INTERVALS };
+    let note = if has_intervals { "import-with-intervals" } else { "import-without-intervals" };
     let marks = page.results.iter().flat_map(|it| &it.marks);
     let marks = grouped(marks, |mark| mark.key()).into_iter().map(|(key, marks)| {
         let prefix = format!("{key} ({} of {}): ", marks.len(), page.results.len());
         mark_notice(marks[0], &prefix, Vec::new())
     });
-    sections.push(section("", "", left).with([Block::paragraph(note)]).with(marks));
+    sections.push(section("", "", left).with([Block::paragraph(text(note))]).with(marks));
     sections
 }
 
@@ -155,9 +150,7 @@ fn table(results: &[Numbered<'_>]) -> Table {
         .right("TPOT p99", latency(LatencyKind::Tpot, p99))
         .right("ITL mean", latency(LatencyKind::Itl, mean))
         .right("E2E mean", latency(LatencyKind::E2e, mean))
-        .right("marks", |(_, it)| {
-            Cell::text(it.marks.iter().map(Mark::key).collect::<Vec<_>>().join(", "))
-        });
+        .right("marks", |(_, it)| Cell::text(it.marks.iter().map(Mark::key).join(", ")));
     let mut table = columns.table("", "", results.iter().copied());
     for column in (0..table.columns.len()).rev() {
         let mut texts = table.rows.iter().map(|row| row[column].text.as_str());
@@ -195,12 +188,12 @@ fn about(results: &[Numbered<'_>]) -> Option<String> {
         let values = results.iter().filter_map(move |(_, it)| get(it));
         let found = in_order(values.filter(|value| !value.is_empty()));
         let shown = found.iter().take(NAMES_SHOWN_MAX);
-        let shown: Vec<String> = shown.map(|value| terminal_line(value, NAME_CHARS_MAX)).collect();
+        let shown = shown.map(|value| terminal_line(value, NAME_CHARS_MAX)).try_join(", ");
         let more = if NAMES_SHOWN_MAX < found.len() { " and others" } else { "" };
-        (!shown.is_empty()).then(|| format!("{label} {}{more}", shown.join(", ")))
+        shown.map(|shown| format!("{label} {shown}{more}"))
     };
     let tensor = distinct(results.iter().filter_map(|(_, it)| it.tensor_parallel));
-    let tensor: Vec<String> = tensor.iter().take(4).map(u32::to_string).collect();
+    let tensor = tensor.iter().take(4).try_join(", ");
     // Tools write dates in different ways; an unknown one is shown as it is.
     let written = results.iter().find_map(|(_, it)| it.started.as_deref());
     let measured = measured(results.iter().map(|(_, it)| *it))
@@ -212,12 +205,11 @@ fn about(results: &[Numbered<'_>]) -> Option<String> {
             tokenizer.filter(|tokenizer| it.model.as_deref() != Some(*tokenizer))
         }),
         each("backend", |it| it.backend.as_deref()),
-        (!tensor.is_empty()).then(|| format!("tensor parallel {}", tensor.join(", "))),
+        tensor.map(|tensor| format!("tensor parallel {tensor}")),
         each("version", |it| it.source.version.as_deref()),
         measured.map(|span| format!("measured {span}")),
     ];
-    let facts: Vec<String> = facts.into_iter().flatten().collect();
-    (!facts.is_empty()).then(|| facts.join("; "))
+    facts.into_iter().flatten().try_join("; ")
 }
 
 /// The definition of each latency, and of the tool's other metrics.
@@ -259,8 +251,7 @@ fn absent(results: &[&ToolResult]) -> Option<String> {
     let facts = FACTS.iter().filter(|(_, has)| !results.iter().any(|it| has(it)));
     let is_missing = |kind: &LatencyKind| results.iter().all(|it| it.latency(*kind).is_none());
     let kinds = LatencyKind::ALL.into_iter().filter(is_missing).map(LatencyKind::name);
-    let missing: Vec<&str> = facts.map(|(fact, _)| *fact).chain(kinds).collect();
-    (!missing.is_empty()).then(|| missing.join(", "))
+    facts.map(|(fact, _)| *fact).chain(kinds).try_join(", ")
 }
 
 /// Keys without a metric, each once with its number.

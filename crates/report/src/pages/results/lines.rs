@@ -2,9 +2,8 @@
 //! quantities that pages show of them.
 
 use inferometer_analysis::Estimate;
-use inferometer_analysis::tool_result::{
-    CountsFrom, Grain, LatencyDefinition as Definition, ResultLatency,
-};
+use inferometer_analysis::tool_result::{Grain, LatencyDefinition as Definition, ResultLatency};
+use inferometer_model::variant_name;
 
 use crate::pages::prelude::*;
 
@@ -157,40 +156,19 @@ pub(super) fn definitions<'a>(
     found.into_iter().collect()
 }
 
-/// The start of a latency in its name and in a sentence. The start of gaps is the same in every tool.
-const fn start_words(from: CountsFrom) -> (&'static str, &'static str) {
-    match from {
-        CountsFrom::Schedule => {
-            ("from schedule", ", from the scheduled time: waiting in the client counts")
-        }
-        CountsFrom::Send => {
-            ("from send", ", from the time of sending: waiting in the client does not count")
-        }
-        CountsFrom::Output => ("", ", from an earlier output"),
-        CountsFrom::Unknown => ("start not known", "; its start is not known"),
-    }
-}
-
-/// The unit of a value in the name of a latency and in a sentence.
-const fn grain_words(grain: Grain) -> (&'static str, &'static str) {
-    match grain {
-        Grain::Request => ("per request", "one value per request"),
-        Grain::Token => ("per token", "one value per token"),
-        Grain::Chunk => {
-            ("per chunk", "one value per chunk of the stream, with any number of tokens")
-        }
-        Grain::Unknown => ("grain not known", "the unit of a value is not known"),
-    }
+/// The start of a latency or the unit of its values, in its name and in a sentence.
+fn named(what: &str, value: &impl serde::Serialize) -> [&'static str; 2] {
+    let name = format!("{what}-{}", variant_name(value));
+    [text(&format!("{name}-name")), text(&name)]
 }
 
 /// `TTFT from send`, `ITL per chunk`.
 pub(super) fn definition_name(definition: Definition) -> String {
     let Definition { kind, from, grain } = definition;
     let is_usual = grain == Grain::Request && kind != LatencyKind::Itl;
-    let grain = if is_usual { "" } else { grain_words(grain).0 };
-    let parts = [kind.name(), start_words(from).0, grain];
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    parts.join(" ")
+    let grain = if is_usual { "" } else { named("grain", &grain)[0] };
+    let parts = [kind.name(), named("counts", &from)[0], grain];
+    parts.iter().filter(|part| !part.is_empty()).join(" ")
 }
 
 /// `Mean`, `Median`, `p99`.
@@ -270,13 +248,9 @@ pub(super) fn unknown(what: &str) -> String {
 
 /// A definition in a sentence.
 pub(super) fn definition_text(definition: Definition) -> Text {
-    let kind = match definition.kind {
-        LatencyKind::Ttft => "time to first token",
-        LatencyKind::Tpot => "time per output token after the first",
-        LatencyKind::Itl => "time between outputs",
-        LatencyKind::E2e => "time to the end of the answer",
-    };
-    let (from, grain) = (start_words(definition.from).1, grain_words(definition.grain).1);
+    let kind = named("latency", &definition.kind)[1];
+    let (from, grain) =
+        (named("counts", &definition.from)[1], named("grain", &definition.grain)[1]);
     vec![strong(definition_name(definition)), Span::Plain(format!(": {kind}{from}; {grain}."))]
 }
 
@@ -287,43 +261,17 @@ pub(crate) fn mark_words(mark: &Mark) -> String {
             format!("cut: {} of {} requests completed", count(*completed), count(*planned))
         }
         Mark::Failures { failed } => format!("{} failed", counted(*failed, "request")),
-        Mark::Saturated { asked_per_s, served_per_s } => format!(
-            "saturated: {} req/s of {} were served",
-            number(*served_per_s),
-            setting(*asked_per_s)
-        ),
+        Mark::Saturated { asked_per_s, served_per_s } => {
+            fill("saturated", &[&number(*served_per_s), &setting(*asked_per_s)])
+        }
         Mark::Invalid => "invalid by its own checks".to_owned(),
         Mark::Simulated => "simulated: no server was measured".to_owned(),
     }
 }
 
 /// The consequence of a kind of mark, and what to do about it.
-pub(super) const fn mark_advice(mark: &Mark) -> (&'static str, &'static str) {
-    match mark {
-        Mark::Cut { .. } => (
-            "Results that were cut: fewer requests completed than were planned. Their figures \
-             describe the part that was served.",
-            "give the run enough time for all requests, and check limits of the client, such as \
-             open files",
-        ),
-        Mark::Failures { .. } => (
-            "Results with failed requests. Their figures describe those that did not fail.",
-            "find out why they failed, and measure again",
-        ),
-        Mark::Saturated { .. } => (
-            "Results of a saturated server: it served less than the requested rate. Its queue \
-             grows during the run, so the latencies depend on the length of the run.",
-            "compare latencies at lower rates, and use the throughput as the capacity of the server",
-        ),
-        Mark::Invalid => (
-            "Results that are invalid by their own checks.",
-            "read the reasons with `inferometer report` and the id of the run; then measure again",
-        ),
-        Mark::Simulated => (
-            "Results that are simulated: no server was measured.",
-            "use them as a prediction by the engine's profile, and measure to confirm it",
-        ),
-    }
+pub(super) fn mark_advice(mark: &Mark) -> [&'static str; 2] {
+    ["advice", "remedy"].map(|what| text(&format!("{what}-{}", mark.key())))
 }
 
 #[cfg(test)]

@@ -89,15 +89,12 @@ fn json_line(json: &str) -> String {
 
 /// A chart with its texts, its table and its colours, for any page.
 fn included(chart: &Chart) -> String {
-    let colours: Vec<String> = variables(Theme::Site)
-        .into_iter()
-        .filter(|(name, _)| !name.starts_with("--heat"))
-        .map(|(name, value)| format!("{name}:{value}"))
-        .collect();
+    let colours = variables(Theme::Site).filter(|(name, _)| !name.starts_with("--heat"));
+    let colours = colours.map(|(name, value)| format!("{name}:{value}")).join(";");
     let safe = |text: &str| PreEscaped(escape::xml(text));
     let numbers = chart.table();
     let text = html! {
-        figure.inferometer-chart style=(format!("{};{FRAME}", colours.join(";"))) {
+        figure.inferometer-chart style=(format!("{colours};{FRAME}")) {
             figcaption { strong { (safe(&chart.title)) } br; (safe(&chart.finding)) }
             div style=(SCROLLED) {
                 div style="min-width:34rem" { (PreEscaped(chart.to_svg(Theme::Site))) }
@@ -123,8 +120,7 @@ fn included(chart: &Chart) -> String {
         }
     };
     // An empty line would end the markup where Markdown is around it.
-    let lines: Vec<&str> = text.0.lines().filter(|line| !line.trim().is_empty()).collect();
-    unbraced(&lines.join("\n")) + "\n"
+    unbraced(&text.0.lines().filter(|line| !line.trim().is_empty()).join("\n")) + "\n"
 }
 
 /// A shadow at an edge that can be scrolled: a phone shows no scroll bar there.
