@@ -15,7 +15,7 @@ use inferometer_report::escape::terminal;
 use inferometer_report::narrative::narrator::{Answer, Narration, SCHEMA, prompt, questions};
 use inferometer_report::narrative::{Facts, Narrative};
 use inferometer_store::{read_at_most, write_atomically};
-use inferometer_target::{DiscoveryError, discover_models};
+use inferometer_target::{DiscoveryError, list_models};
 use serde_json::{Value, json};
 
 use crate::arguments::{NarratorArguments, NarratorChoice};
@@ -63,7 +63,7 @@ impl Narrator {
             ..Self::target(&spec, secrets, base, &base.to_string())?
         };
         let has_key = secrets.has_key;
-        let models = fetching(&target, async |fetch| discover_models(&fetch).await)?;
+        let models = fetching(&target, async |fetch| list_models(&fetch).await)?;
         let models = models.map_err(|error| {
             if matches!(error, DiscoveryError::Unauthorized { .. }) && !has_key {
                 unusable(KEY_MISSING).hint(KEY_HINT)
@@ -71,7 +71,8 @@ impl Narrator {
                 unusable(&error.to_string())
             }
         })?;
-        target.model = models.into_iter().next().ok_or_else(|| unusable("it lists no model"))?;
+        let first = models.into_iter().next().ok_or_else(|| unusable("it lists no model"))?;
+        target.model = first.id;
         Ok(Self { target, has_key, _server: None })
     }
 

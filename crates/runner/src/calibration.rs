@@ -534,7 +534,7 @@ impl CalibrationFolder {
 
     /// The folder of a machine; `None` if the user has no cache folder.
     pub fn new(machine: &Machine) -> Option<Self> {
-        let cache = cache_folder(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))?;
+        let cache = folder_of_user("XDG_CACHE_HOME", ".cache")?;
         Some(Self {
             path: cache.join("inferometer").join("calibration").join(key(machine, TOOL_VERSION)),
         })
@@ -570,10 +570,19 @@ impl CalibrationFolder {
     }
 }
 
-/// By the rules of the desktop: relative paths are as if they were not set.
-fn cache_folder(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+/// A folder of the user's: where this variable says, or there below their home. By the rules of the
+/// desktop, relative paths are as if they were not set.
+pub fn folder_of_user(variable: &str, below_home: &str) -> Option<PathBuf> {
+    chosen_folder(std::env::var_os(variable), std::env::var_os("HOME"), below_home)
+}
+
+fn chosen_folder(
+    named: Option<OsString>,
+    home: Option<OsString>,
+    below_home: &str,
+) -> Option<PathBuf> {
     let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
-    xdg.and_then(absolute).or_else(|| Some(home.and_then(absolute)?.join(".cache")))
+    named.and_then(absolute).or_else(|| Some(home.and_then(absolute)?.join(below_home)))
 }
 
 #[cfg(test)]
@@ -585,7 +594,7 @@ mod tests {
     #[test]
     fn the_cache_is_where_the_desktop_says() {
         let found = |xdg: Option<&str>, home: Option<&str>| {
-            cache_folder(xdg.map(OsString::from), home.map(OsString::from))
+            chosen_folder(xdg.map(OsString::from), home.map(OsString::from), ".cache")
         };
         assert_eq!(found(Some("/cache"), Some("/people/ada")), Some("/cache".into()));
         assert_eq!(found(None, Some("/people/ada")), Some("/people/ada/.cache".into()));

@@ -475,7 +475,7 @@ impl<'a> Work<'a> {
         job.needs_restart = was_used && job.before.as_ref().is_none_or(Vec::is_empty);
         let summary = measure(&job)?;
         self.check_not_cut(&job, &summary)?;
-        session.talk(&format!("{} {}", run_number(sequence), figures(&summary)));
+        session.talk(&format!("{} {}", run_number(sequence), figures(&summary, None)));
         Ok(summary)
     }
 
@@ -1327,28 +1327,26 @@ fn opening(study: &StudySpec, sequence: &Study, point: &Point) -> String {
     format!("{} {server}{}: …", run_number(sequence), sequence.why().unwrap_or_default())
 }
 
-/// The same by the server's counter where there is one, as the page of a matrix shows it.
+/// The numbers of a cell, with the throughput that the server counted, if it does.
 fn figures_of_cell(summary: &Summary) -> String {
     let counter = summary.server.as_ref().and_then(|server| server.generation_tokens.as_ref());
     match counter.and_then(|counter| counter.per_s) {
-        Some(per_s) => figures_with(summary, Some(per_s)) + "; throughput by the server",
-        None => figures(summary) + ", by the client",
+        Some(per_s) => figures(summary, Some(per_s)) + "; throughput by the server",
+        None => figures(summary, None) + ", by the client",
     }
 }
 
-fn figures(summary: &Summary) -> String {
-    let output = metric::OUTPUT_THROUGHPUT.quantity().value_in(summary).ok();
-    figures_with(summary, output.map(|it| it.value))
-}
-
-fn figures_with(summary: &Summary, output: Option<f64>) -> String {
-    // On an open loop a wait before sending is the server's doing too.
-    let ttft = summary.latency_origin().ttft().p99().value_in(summary).ok();
+/// The numbers of a run, with this throughput, or with its own.
+fn figures(summary: &Summary, output_per_s: Option<f64>) -> String {
+    let value = |quantity: inferometer_analysis::Quantity| {
+        quantity.value_in(summary).ok().map(|it| it.value)
+    };
     format!(
         "{}, {} output tok/s, TTFT p99 {} ms",
         summary.verdict.key(),
-        fmt::number(output),
-        fmt::number(ttft.map(|estimate| estimate.value))
+        fmt::number(output_per_s.or_else(|| value(metric::OUTPUT_THROUGHPUT.quantity()))),
+        // On an open loop a wait before sending is the server's doing too.
+        fmt::number(value(summary.latency_origin().ttft().p99()))
     )
 }
 

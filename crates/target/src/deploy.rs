@@ -3,7 +3,8 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpStream, ToSocketAddrs};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use inferometer_model::deployment::{
@@ -44,7 +45,7 @@ pub struct Deployment {
     was_ready: bool,
     gpu_memory_before: Option<u64>,
     is_down: bool,
-    _turn: Turn,
+    _turn: Arc<()>,
     /// The port is not given away while this exists.
     _port: Option<GivenPort>,
 }
@@ -246,7 +247,7 @@ impl Deployment {
         }
         let took = since.passed();
         // While the turn of this server lasts.
-        let is_alone = TURNS.load(Ordering::SeqCst) <= 1;
+        let is_alone = Arc::strong_count(&TURNS) <= 2;
         let (gpu_memory, kept) = self
             .gpu_memory_before
             .map_or((None, None), |before| compared(before, is_alone, &mut memory_in_use));
@@ -363,7 +364,7 @@ fn begin(spec: &DeploymentSpec, log: &Path, port: Option<u16>) -> Result<Deploym
         None => Some(process::free().map_err(StartError::Port)?),
     };
     let port = port.or_else(|| given.as_ref().map(|GivenPort(port)| *port)).unwrap_or_default();
-    let turn = Turn::begin();
+    let turn = Arc::clone(&TURNS);
     let gpu_memory_before = memory_in_use();
     let since = Stopwatch::start();
     let mark = unique();
@@ -493,25 +494,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Tolerance for other programs that start and end.
 const TOLERANCE: u64 = 64 << 20;
 
-/// Servers of this process, from before their start until they are gone.
-static TURNS: AtomicUsize = AtomicUsize::new(0);
-
-/// The time of one of them.
-#[derive(Debug)]
-struct Turn(());
-
-impl Turn {
-    fn begin() -> Self {
-        TURNS.fetch_add(1, Ordering::SeqCst);
-        Self(())
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        TURNS.fetch_sub(1, Ordering::SeqCst);
-    }
-}
+/// Servers of this process, from before their start until they are gone: a clone for each.
+static TURNS: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
 
 /// Waits until the memory is released. While another server of this process runs, the memory may be
 /// that server's: then it is neither waited for nor reported.

@@ -44,12 +44,6 @@ pub struct ListedModel {
 /// The id goes into every body and every stored run.
 const MODEL_ID_BYTES_MAX: usize = 1 << 10;
 
-/// The ids that `/v1/models` lists, in the server's order; at least one.
-pub async fn discover_models(fetch: &impl Fetch) -> Result<Vec<String>, DiscoveryError> {
-    let models = list_models(fetch).await?;
-    Ok(models.into_iter().map(|model| model.id).collect())
-}
-
 /// The models with all that is known about them.
 pub async fn list_models(fetch: &impl Fetch) -> Result<Vec<ListedModel>, DiscoveryError> {
     let request = FetchRequest { path: "/v1/models", body_limit: BODY_BYTES_MAX };
@@ -93,9 +87,9 @@ mod tests {
             body: body.as_bytes().to_vec(),
         };
         let canned = Canned(Ok(reply));
-        let mut asking = std::pin::pin!(discover_models(&canned));
+        let mut asking = std::pin::pin!(list_models(&canned));
         match asking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(found) => found,
+            Poll::Ready(found) => Ok(found?.into_iter().map(|model| model.id).collect()),
             Poll::Pending => panic!("a canned answer does not wait"),
         }
     }

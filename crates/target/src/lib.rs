@@ -9,6 +9,6 @@ pub mod metrics;
 pub mod process;
 pub mod system;
 
-pub use discovery::{DiscoveryError, ListedModel, discover_models, list_models};
+pub use discovery::{DiscoveryError, ListedModel, list_models};
 pub use metrics::{Poller, PollerError, Polling};
 pub use process::{EngineProcess, StartError};

@@ -3,12 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
-
 use inferometer_model::spec::{Arrivals, Extent, RampCurve, RampSegment, Rate};
 use inferometer_model::whole::to_u64;
 use inferometer_model::{Moment, RequestId};
 
+use crate::fingerprint;
 use crate::gamma::Gamma;
 use crate::plan::Stream;
 
@@ -187,7 +186,7 @@ impl Curve {
             };
             area += piece.area();
             piece.area_after = area;
-            end_ns = end_ns.saturating_add(whole_nanos(segment.over));
+            end_ns = end_ns.saturating_add(fingerprint::nanos(segment.over));
             pieces.push(piece);
         }
         let per_s_after = segments.last().map_or(0.0, |last| last.to_per_s);
@@ -246,10 +245,6 @@ impl Piece {
     }
 }
 
-fn whole_nanos(length: Duration) -> u64 {
-    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// Whole nanoseconds of a length in seconds.
 pub fn nanos(seconds: f64) -> u64 {
     to_u64(libm::round(seconds * 1e9))
@@ -257,6 +252,8 @@ pub fn nanos(seconds: f64) -> u64 {
 
 #[cfg(test)]
 mod curve_tests {
+    use std::time::Duration;
+
     use inferometer_model::spec::Rate;
     use proptest::prelude::*;
 
@@ -324,7 +321,7 @@ mod curve_tests {
             let time = Duration::from_secs_f64(whole * share);
             let rate = Rate::Ramp { segments: segments.clone(), curve };
             let found = Curve::new(&segments, curve).nanos_at(rate.expected_within(time)).unwrap();
-            let expected = whole_nanos(time);
+            let expected = fingerprint::nanos(time);
             // A nanosecond of rounding, and what the area's last digits are worth in time.
             let slack = 2 + nanos(rate.expected_within(time) * 1e-13 / 0.01);
             prop_assert!(found.abs_diff(expected) <= slack, "{found} and {expected}");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use csv::{Position as RowPosition, Reader, StringRecord};
 use inferometer_model::file;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 /// Why a file of data cannot be used.
@@ -225,6 +226,24 @@ impl Lines<'_> {
         let line = std::str::from_utf8(&self.line).unwrap_or_default();
         Ok(Some((Position::Line(self.number), line.trim_end_matches(['\n', '\r']))))
     }
+}
+
+/// Takes every line that is not blank as JSON.
+pub(crate) fn each_line<T: DeserializeOwned>(
+    file: &mut DataFile,
+    mut take: impl FnMut(Position, T) -> Result<(), DataFileError>,
+) -> Result<(), DataFileError> {
+    let path = file.path.clone();
+    let mut lines = file.lines();
+    while let Some((place, line)) = lines.next()? {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let wrong = |reason| DataFileError::Wrong { path: path.clone(), place, reason };
+        let line = serde_json::from_str(line).map_err(|error| wrong(reason_of(&error)))?;
+        take(place, line)?;
+    }
+    Ok(())
 }
 
 /// What is wrong with a line of JSON: its number in the file is reported elsewhere.

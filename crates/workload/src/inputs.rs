@@ -281,18 +281,10 @@ impl Loaded {
 
 /// Whether prompts are drawn as token ids, special ones left out.
 fn draws_ids(source: &Source) -> bool {
-    match source {
-        Source::VllmRandom(_) => true,
-        Source::Mix(parts) => parts.iter().any(|part| draws_ids(&part.source)),
-        Source::Synthetic(_)
-        | Source::Dataset(_)
-        | Source::Fixed(_)
-        | Source::Trace(_)
-        | Source::Conversations(_)
-        | Source::Sessions(_)
-        | Source::Agents(_)
-        | Source::Saved { .. } => false,
+    if let Source::Mix(parts) = source {
+        return parts.iter().any(|part| draws_ids(&part.source));
     }
+    matches!(source, Source::VllmRandom(_))
 }
 
 fn frame_for(spec: &Spec) -> Result<Frame, WorkloadError> {

@@ -144,9 +144,26 @@ pub(crate) struct TracePrompts {
     pub(crate) trace: Arc<Trace>,
 }
 
-impl TracePrompts {
+impl Prompts for TracePrompts {
+    fn recipe(&self, place: PromptIndex) -> PlannedRequest {
+        let item = place.id % self.trace.entries.len() as u64;
+        let item = u32::try_from(item).unwrap_or(u32::MAX);
+        let entry = &self.trace.entries[item as usize];
+        PlannedRequest {
+            prompt_seed: Stream::new(self.seed, "prompts", place.id).bits(),
+            input_tokens: entry.input_tokens.max(self.text.shortest()),
+            output_tokens: entry.output_tokens,
+            item,
+            ..RECIPE
+        }
+    }
+
+    fn content(&self, request: &PlannedRequest) -> Content {
+        Content::text(self.text.framed(&self.segments(request)))
+    }
+
     /// The blocks that others may share, then the missing tokens as text of this request alone.
-    fn parts(&self, request: &PlannedRequest) -> Vec<Segment> {
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
         let entry = &self.trace.entries[request.item as usize];
         // A block's text is shared within a pass: in the next one a prefix cache must not know it.
         let blocks_seed = match request.id.0 / self.trace.entries.len() as u64 {
@@ -169,29 +186,6 @@ impl TracePrompts {
             segments.push(Segment { seed: request.prompt_seed, tokens: left });
         }
         segments
-    }
-}
-
-impl Prompts for TracePrompts {
-    fn recipe(&self, place: PromptIndex) -> PlannedRequest {
-        let item = place.id % self.trace.entries.len() as u64;
-        let item = u32::try_from(item).unwrap_or(u32::MAX);
-        let entry = &self.trace.entries[item as usize];
-        PlannedRequest {
-            prompt_seed: Stream::new(self.seed, "prompts", place.id).bits(),
-            input_tokens: entry.input_tokens.max(self.text.shortest()),
-            output_tokens: entry.output_tokens,
-            item,
-            ..RECIPE
-        }
-    }
-
-    fn content(&self, request: &PlannedRequest) -> Content {
-        Content::text(self.text.framed(&self.parts(request)))
-    }
-
-    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
-        self.parts(request)
     }
 }
 

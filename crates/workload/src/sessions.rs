@@ -713,19 +713,6 @@ impl SessionPrompts {
         };
         Segment { seed: Stream::new(self.seed, stream, index).bits(), tokens: part.tokens() }
     }
-
-    /// What a prompt lacks to its shortest possible length is its own.
-    fn all_segments(&self, request: &PlannedRequest) -> Vec<Segment> {
-        let parts = self.parts(request);
-        let mut segments: Vec<Segment> =
-            parts.iter().map(|part| self.segment(part, request)).collect();
-        let sum: u32 = segments.iter().fold(0, |sum, it| sum.saturating_add(it.tokens));
-        let is_text = matches!(parts.last(), Some(Part::Text { .. }));
-        if let Some(last) = segments.last_mut().filter(|_| is_text) {
-            last.tokens = last.tokens.saturating_add(request.input_tokens.saturating_sub(sum));
-        }
-        segments
-    }
 }
 
 impl Prompts for SessionPrompts {
@@ -754,7 +741,7 @@ impl Prompts for SessionPrompts {
 
     fn content(&self, request: &PlannedRequest) -> Content {
         let parts = self.parts(request);
-        let segments = self.all_segments(request);
+        let segments = self.segments(request);
         if let ([Part::Prefix { .. }, Part::Text { .. }], [system, own]) =
             (parts.as_slice(), segments.as_slice())
         {
@@ -779,7 +766,16 @@ impl Prompts for SessionPrompts {
         Content::new(Prompt::Messages(messages.collect()))
     }
 
+    /// What a prompt lacks to its shortest possible length is its own.
     fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
-        self.all_segments(request)
+        let parts = self.parts(request);
+        let mut segments: Vec<Segment> =
+            parts.iter().map(|part| self.segment(part, request)).collect();
+        let sum: u32 = segments.iter().fold(0, |sum, it| sum.saturating_add(it.tokens));
+        let is_text = matches!(parts.last(), Some(Part::Text { .. }));
+        if let Some(last) = segments.last_mut().filter(|_| is_text) {
+            last.tokens = last.tokens.saturating_add(request.input_tokens.saturating_sub(sum));
+        }
+        segments
     }
 }

@@ -215,11 +215,6 @@ impl<'a> Speech<'a> {
         text.push_str(&words[self.below(words.len())]);
     }
 
-    /// A letter or a mark behind the last word: the least that a text can be longer by.
-    fn say_crumb(&mut self, text: &mut String) {
-        text.push_str(CRUMBS[self.below(CRUMBS.len())]);
-    }
-
     fn begin_sentence(&mut self) {
         self.words_left = if self.units.enders.is_empty() {
             u32::MAX

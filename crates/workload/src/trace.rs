@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::data_file::{DataFile, DataFileError, name_of, reason_of};
+use crate::data_file::{DataFile, DataFileError, each_line, name_of};
 use crate::plan::Stream;
 
 #[derive(Debug)]
@@ -313,9 +313,8 @@ pub(crate) fn date_nanos(text: &str) -> Option<i64> {
 }
 
 #[derive(Deserialize)]
-struct Line<'l> {
-    #[serde(borrow)]
-    timestamp: &'l RawValue,
+struct Line {
+    timestamp: Box<RawValue>,
     input_length: u32,
     output_length: u32,
     #[serde(default)]
@@ -327,21 +326,14 @@ fn read_lines(
     unit: Unit,
     recording: &mut Recording<'_>,
 ) -> Result<(), DataFileError> {
-    let path = file.path.clone();
-    let mut lines = file.lines();
-    while let Some((place, line)) = lines.next()? {
-        if line.trim().is_empty() {
-            continue;
-        }
-        let wrong = |reason| DataFileError::Wrong { path: path.clone(), place, reason };
-        let entry: Line<'_> =
-            serde_json::from_str(line).map_err(|error| wrong(reason_of(&error)))?;
-        let timestamp = entry.timestamp.get();
-        let at = nanos(timestamp, unit)
-            .ok_or_else(|| wrong(format!("`timestamp` is {timestamp}, not a number of time")))?;
-        recording.push(at, (entry.input_length, entry.output_length), &entry.hash_ids)?;
-    }
-    Ok(())
+    each_line(file, |place, line: Line| {
+        let timestamp = line.timestamp.get();
+        let at = nanos(timestamp, unit).ok_or_else(|| {
+            let reason = format!("`timestamp` is {timestamp}, not a number of time");
+            DataFileError::Wrong { path: recording.path.to_path_buf(), place, reason }
+        })?;
+        recording.push(at, (line.input_length, line.output_length), &line.hash_ids)
+    })
 }
 
 /// What tells the dialects apart.

@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
-use inferometer_model::spec::{SamplingTable, object};
+use inferometer_model::spec::{AdapterChoice, SamplingTable, object};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::StoreArguments;
+use super::{StoreArguments, choice};
 use crate::bench::Refused;
 
 #[derive(Args, Debug)]
@@ -75,8 +75,8 @@ pub(crate) struct ServeTargetArguments {
     #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Set)]
     pub(crate) lora_modules: Vec<String>,
     /// Which adapter a request asks for [default: random]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub(crate) lora_assignment: Option<LoraAssignment>,
+    #[arg(long, value_name = "HOW", value_parser = choice(&LORA_ASSIGNMENTS))]
+    pub(crate) lora_assignment: Option<AdapterChoice>,
     /// Tokenizer that makes lengths exact: a file, a model's directory, or a name on the hub
     pub(crate) tokenizer: Option<String>,
     /// auto or hf; others need code that is not here [default: auto]
@@ -87,11 +87,8 @@ pub(crate) struct ServeTargetArguments {
     pub(crate) skip_tokenizer_init: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LoraAssignment {
-    Random,
-    RoundRobin,
-}
+const LORA_ASSIGNMENTS: [(&str, AdapterChoice); 2] =
+    [("random", AdapterChoice::Random), ("round-robin", AdapterChoice::RoundRobin)];
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What a request carries")]

@@ -231,9 +231,7 @@ impl Translation {
             return Some(());
         };
         let value = match form {
-            "{time}" if value.and_then(number).is_some_and(|_| ends_in_digit(value)) => {
-                format!("{}s", value?)
-            }
+            "{time}" if value.is_some_and(is_bare_number) => format!("{}s", value?),
             "{ms}" => format!("{}ms", value?),
             "{}" if flag == "--metrics-url" => with_scheme(value?),
             "{}" | "{time}" => value?.to_owned(),
@@ -292,8 +290,8 @@ impl Translation {
     }
 }
 
-fn ends_in_digit(value: Option<&str>) -> bool {
-    value.is_some_and(|value| value.ends_with(|c: char| c.is_ascii_digit()))
+fn is_bare_number(value: &str) -> bool {
+    number(value).is_some() && value.ends_with(|c: char| c.is_ascii_digit())
 }
 
 fn with_scheme(url: &str) -> String {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::refused::{REFUSALS, Refusal};
 use crate::arguments::{
-    LoraAssignment, RampStrategy, ServeBenchArguments, ServeDataArguments, ServeLoadArguments,
+    RampStrategy, ServeBenchArguments, ServeDataArguments, ServeLoadArguments,
     ServeTargetArguments, set_flags,
 };
 use crate::failure::{Failure, Result};
@@ -87,10 +87,7 @@ pub(super) fn body_table(
         fields.entry(field).or_insert(value);
     }
     let adapters = Some(typed.target.lora_modules.clone()).filter(|names| !names.is_empty());
-    let choice = match typed.target.lora_assignment {
-        None | Some(LoraAssignment::Random) => AdapterChoice::Random,
-        Some(LoraAssignment::RoundRobin) => AdapterChoice::RoundRobin,
-    };
+    let choice = typed.target.lora_assignment.unwrap_or(AdapterChoice::Random);
     Ok(BodyTable {
         // The fields above are all that vLLM's client sends.
         pin_output: Some(PinOutput::Never),

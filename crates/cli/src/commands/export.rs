@@ -172,7 +172,7 @@ fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<()> {
 }
 
 fn print_path(path: &Path) -> Result<()> {
-    output::result(&format!("{}\n", path.display()))
+    output::path(path).map(drop)
 }
 
 /// Bencher's format has intervals, but no field for other warnings.

@@ -27,22 +27,11 @@ pub(super) fn files() -> [(String, String); 4] {
         "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": null, "decoder": null,
         "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
     });
-    let settings = json!({
-        "tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>",
-        "model_max_length": 131_072, "clean_up_tokenization_spaces": false,
-        "chat_template": "{% for m in messages %}{{ m['content'] }}{% endfor %}",
-    });
-    // Some tools look at the model before they look at its tokenizer.
-    let shape = json!({
-        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": WORDS + 1,
-        "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
-        "num_attention_heads": 1, "num_key_value_heads": 1, "max_position_embeddings": 131_072,
-    });
     let place = |name: &str| format!("{TOKENIZER}/{name}");
     [
         (place("tokenizer.json"), tokenizer.to_string()),
-        (place("tokenizer_config.json"), settings.to_string()),
-        (place("config.json"), shape.to_string()),
+        (place("tokenizer_config.json"), include_str!("judge/tokenizer_config.json").to_owned()),
+        (place("config.json"), include_str!("judge/config.json").to_owned()),
         ("hub/models--inferometer--words/refs/main".to_owned(), "0".to_owned()),
     ]
 }

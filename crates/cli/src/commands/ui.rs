@@ -52,14 +52,11 @@ pub(crate) fn run(arguments: &UiArguments) -> Result<ExitCode> {
 
 /// The port that is asked for; otherwise ours, or any that is free.
 fn bind(host: IpAddr, port: Option<u16>) -> Result<Server> {
-    let bound = Server::bind(SocketAddr::new(host, port.unwrap_or(PORT)));
-    let bound = match bound {
-        Err(error) if port.is_none() && error.kind() == ErrorKind::AddrInUse => {
-            Server::bind(SocketAddr::new(host, 0))
-        }
-        bound => bound,
-    };
     let at = SocketAddr::new(host, port.unwrap_or(PORT));
+    let bound = Server::bind(at).or_else(|error| {
+        let is_taken = port.is_none() && error.kind() == ErrorKind::AddrInUse;
+        if is_taken { Server::bind(SocketAddr::new(host, 0)) } else { Err(error) }
+    });
     bound.map_err(|error| {
         Failure::usage(format!("cannot listen on {at}: {error}"))
             .hint("choose another port with --port, or another address with --host")

@@ -21,6 +21,7 @@ use super::{Layer, Origins, file, flag_at, flags};
 use crate::arguments::{
     Arguments, Command, ExperimentArguments, ResultArguments, RunArguments, flag,
 };
+use crate::calibration::folder_of_user;
 use crate::failure::{Failure, Result};
 use crate::output;
 
@@ -37,17 +38,8 @@ pub(crate) fn is_off() -> bool {
 }
 
 /// Variables that are no flags, and flags that are no variables.
-const OTHER_VARIABLES: [&str; 9] = [
-    "RUNS",
-    "ENGINE_API_KEY",
-    "NO_CONFIG",
-    "TARGET",
-    "CONDITION",
-    "DEPLOYMENT",
-    "ENGINES",
-    "SEEDS",
-    "EXECUTIONS",
-];
+const OTHER_VARIABLES: &str =
+    "RUNS ENGINE_API_KEY NO_CONFIG TARGET CONDITION DEPLOYMENT ENGINES SEEDS EXECUTIONS";
 const TYPED_ONLY: [&str; 6] = ["experiment", "set", "header", "no-config", "help", "virtual"];
 /// The table of a configuration file with the flags of `run` under "Results".
 const RESULTS: &str = "results";
@@ -65,40 +57,19 @@ const UNSAFE_KEYS: [&str; 8] = [
     "results.junit",
 ];
 
-/// What was set where.
-#[derive(Debug, Default)]
-struct Sources {
-    user: Option<PathBuf>,
-    project: Option<PathBuf>,
-}
-
-impl Sources {
-    fn find() -> Self {
-        let is_off = is_off();
-        // The tests of this crate must not depend on who runs them.
-        if is_off || cfg!(test) {
-            return Self::default();
-        }
-        let home = std::env::var_os("HOME").map(PathBuf::from);
-        let folder = std::env::current_dir().ok();
-        Self {
-            user: user_file(std::env::var_os("XDG_CONFIG_HOME"), home.as_deref()),
-            project: folder.and_then(|folder| project_file(&folder, home.as_deref())),
-        }
+/// The files that are found, the lowest first, each with whether it is a project's.
+fn found() -> Vec<(PathBuf, bool)> {
+    // The tests of this crate must not depend on who runs them.
+    if is_off() || cfg!(test) {
+        return Vec::new();
     }
-
-    /// The files, the lowest first, each with whether it is a project's.
-    fn files(&self) -> impl Iterator<Item = (&Path, bool)> {
-        let user = self.user.as_deref().map(|path| (path, false));
-        user.into_iter().chain(self.project.as_deref().map(|path| (path, true)))
-    }
-}
-
-/// By the rules of the desktop: relative paths are as if they were not set.
-fn user_file(xdg: Option<OsString>, home: Option<&Path>) -> Option<PathBuf> {
-    let xdg = xdg.map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = xdg.or_else(|| Some(home?.join(".config")))?;
-    Some(folder.join("inferometer").join("config.toml")).filter(|path| path.is_file())
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let user = folder_of_user("XDG_CONFIG_HOME", ".config")
+        .map(|folder| folder.join("inferometer").join("config.toml"))
+        .filter(|path| path.is_file());
+    let folder = std::env::current_dir().ok();
+    let project = folder.and_then(|folder| project_file(&folder, home.as_deref()));
+    user.map(|path| (path, false)).into_iter().chain(project.map(|path| (path, true))).collect()
 }
 
 /// The nearest file from a folder up to the root of its repository or to the home of the user. A folder
@@ -124,14 +95,13 @@ pub(super) fn layer(arguments: &ExperimentArguments, tables: Option<&[&str]>) ->
     if arguments.no_config {
         return Ok(said);
     }
-    let sources = Sources::find();
-    for (path, is_project) in sources.files() {
+    for (path, is_project) in found() {
         let named = arguments.places.iter().map(Path::new).chain(arguments.experiment.as_deref());
         // As the experiment file it takes precedence over the environment.
         if named.filter_map(|named| named.canonicalize().ok()).any(|named| named == path) {
             continue;
         }
-        said.lay(read(path, is_project)?.0)?;
+        said.lay(read(&path, is_project)?.0)?;
     }
     if !cfg!(test) {
         said.lay(environment(std::env::vars_os())?)?;
@@ -259,7 +229,7 @@ pub(crate) fn misspelt(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<S
     let warning = |(name, _): (OsString, OsString)| {
         let own = name.to_str()?.strip_prefix(PREFIX)?.to_owned();
         let lower = own.to_ascii_lowercase();
-        if OTHER_VARIABLES.contains(&own.as_str()) || known.contains(&lower.as_str()) {
+        if OTHER_VARIABLES.split(' ').any(|other| other == own) || known.contains(&lower.as_str()) {
             return None;
         }
         let near = nearest(&lower, &known)?.to_ascii_uppercase();
@@ -271,7 +241,9 @@ pub(crate) fn misspelt(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<S
 /// Refuses to send a key to a server that only the file of a project names.
 pub(super) fn check_key(said: &Layer, arguments: &ExperimentArguments) -> Result<()> {
     let Some(origin) = said.origins.0.get("target.url") else { return Ok(()) };
-    let Some(project) = Sources::find().project else { return Ok(()) };
+    let Some((project, _)) = found().into_iter().find(|(_, is_project)| *is_project) else {
+        return Ok(());
+    };
     let is_project = origin.starts_with(&format!("{}:", shown(&project).display()));
     let url = at(&said.tree, "target.url").and_then(Value::as_str).unwrap_or_default();
     let base: Option<BaseUrl> = url.parse().ok();
@@ -294,9 +266,8 @@ static USED: OnceLock<Vec<String>> = OnceLock::new();
 
 /// Remembers which values come from files that were found, and from variables.
 pub(super) fn remember(said: &Layer) {
-    let sources = Sources::find();
     let files: Vec<String> =
-        sources.files().map(|(path, _)| format!("{}:", shown(path).display())).collect();
+        found().iter().map(|(path, _)| format!("{}:", shown(path).display())).collect();
     let mut used: Vec<(String, Vec<String>)> = Vec::new();
     for (key, value) in leaves(&said.tree) {
         let Some(origin) = said.origins.0.get(&key) else { continue };
@@ -351,21 +322,21 @@ pub(crate) fn settings(arguments: &ExperimentArguments) -> Result<(Vec<Setting>,
         .into_iter()
         .map(|(key, value)| Setting { from: from(&key), key, value })
         .collect();
-    let sources = if arguments.no_config { Sources::default() } else { Sources::find() };
+    let sources = if arguments.no_config { Vec::new() } else { found() };
     for (name, word, from) in result_settings(&sources)? {
         all.retain(|setting| setting.key != format!("{RESULTS}.{name}"));
         let value = word.split_once('=').map_or(Value::Bool(true), |(_, value)| value.into());
         all.push(Setting { key: format!("{RESULTS}.{name}"), value, from });
     }
-    Ok((all, sources.files().map(|(path, _)| path.to_owned()).collect()))
+    Ok((all, sources.into_iter().map(|(path, _)| path).collect()))
 }
 
 /// Flags about results that files and variables set, the lowest first: name, word, origin.
-fn result_settings(sources: &Sources) -> Result<Vec<(String, String, String)>> {
+fn result_settings(sources: &[(PathBuf, bool)]) -> Result<Vec<(String, String, String)>> {
     let own = ResultArguments::augment_args(clap::Command::new("run")).mut_args(flag);
     let mut set = Vec::new();
-    for (path, is_project) in sources.files() {
-        let (_, results) = read(path, is_project)?;
+    for (path, is_project) in sources {
+        let (_, results) = read(path, *is_project)?;
         for (key, value) in leaves(&results).into_iter().filter(|(key, _)| !key.is_empty()) {
             let long = key.replace('_', "-");
             let file = shown(path).display().to_string();
@@ -404,7 +375,7 @@ pub(crate) fn with_results(words: Vec<OsString>) -> Result<Vec<OsString>> {
     if is_off() || has_no_config || !measures.contains(&command.as_str()) {
         return Ok(words);
     }
-    let set = result_settings(&Sources::find())?;
+    let set = result_settings(&found())?;
     if set.is_empty() {
         return Ok(words);
     }

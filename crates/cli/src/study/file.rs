@@ -8,7 +8,6 @@ use std::sync::LazyLock;
 use inferometer_report::document::{Cell, Columns, terminal};
 use inferometer_report::fmt::{NOTHING, count};
 use inferometer_report::terminal::Style;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::arguments::PageFormat;
@@ -124,20 +123,14 @@ fn misspelt_table(path: &Path, text: &str, schema: &Value) -> Option<Failure> {
     })
 }
 
-/// A key that does not belong in a file of some kind.
-#[derive(Deserialize)]
-struct RefusedKey {
-    key: String,
-    why: String,
-}
-
-static REFUSED: LazyLock<BTreeMap<String, Vec<RefusedKey>>> = LazyLock::new(|| {
+/// The keys that do not belong in a file of some kind, each with the reason.
+static REFUSED: LazyLock<BTreeMap<String, Vec<(String, String)>>> = LazyLock::new(|| {
     toml::from_str(include_str!("refused.toml")).expect("a test reads the embedded table")
 });
 
 /// Refuses the first of the keys of a list in `refused.toml` that the table has.
 pub(super) fn refuse_keys(whole: &Layer, table: &str, list: &str) -> Result<()> {
-    for RefusedKey { key, why } in &REFUSED[list] {
+    for (key, why) in &REFUSED[list] {
         let path = format!("{table}{key}");
         if whole.tree.pointer(&format!("/{}", path.replace('.', "/"))).is_some() {
             return Err(whole.origins.failure(&path, why));

@@ -4,7 +4,6 @@
 //! Of every set that is begun here the hash of its file is kept in the user's state folder.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use inferometer_model::secret::REDACTED;
@@ -12,6 +11,7 @@ use inferometer_model::study::SetManifest;
 use inferometer_store::{SetDirectory, write_atomically};
 use serde_json::Value;
 
+use crate::calibration::folder_of_user;
 use crate::failure::{Failure, Result};
 use crate::results::sha256;
 
@@ -69,14 +69,8 @@ fn find_effects(name: &str, value: &Value, effects: &mut BTreeSet<String>) {
 /// The file whose presence says that a set was begun here.
 fn record(set: &SetDirectory) -> Option<PathBuf> {
     let name = sha256(&set.manifest_bytes().ok()??);
-    let state = state_folder(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"))?;
+    let state = folder_of_user("XDG_STATE_HOME", ".local/state")?;
     Some(state.join("inferometer").join("sets").join(name))
-}
-
-/// By the rules of the desktop: relative paths are as if they were not set.
-fn state_folder(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
-    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
-    xdg.and_then(absolute).or_else(|| Some(home.and_then(absolute)?.join(".local/state")))
 }
 
 #[cfg(test)]

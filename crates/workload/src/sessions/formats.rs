@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{After, Gathering, Part, Raw, Said, SessionsError, chained};
-use crate::data_file::{DataFile, DataFileError, Position, reason_of};
+use crate::data_file::{DataFile, DataFileError, Position, each_line, reason_of};
 use crate::dataset::each_item;
 use crate::trace::BAILIAN_BLOCK;
 
@@ -42,11 +42,10 @@ pub(super) fn read(
         SessionKind::Requests => {
             each_line(&mut file, |place, line: OwnLine| take_own(gathering, place, line))?;
         }
-        SessionKind::Messages => {
-            each_line(&mut file, |place, line: MessagesLine| {
-                take_messages(gathering, place, line)
-            })?;
-        }
+        SessionKind::Messages => each_line(&mut file, |place, line: MessagesLine| {
+            check_messages(gathering, place, &line.messages)?;
+            take_list(gathering, place, line.messages)
+        })?,
         SessionKind::Turns => {
             each_line(&mut file, |place, line: TurnsLine| take_turns(gathering, place, line))?;
         }
@@ -82,23 +81,6 @@ fn kind_of(file: &DataFile) -> std::result::Result<SessionKind, String> {
     let begins: String = line.chars().take(80).collect();
     let found = format!("it begins with `{begins}`");
     kind.ok_or(if begins.is_empty() { "it is empty".to_owned() } else { found })
-}
-
-fn each_line<T: DeserializeOwned>(
-    file: &mut DataFile,
-    mut take: impl FnMut(Position, T) -> Result<()>,
-) -> Result<()> {
-    let path = file.path.clone();
-    let mut lines = file.lines();
-    while let Some((place, line)) = lines.next()? {
-        if line.trim().is_empty() {
-            continue;
-        }
-        let wrong = |reason| DataFileError::Wrong { path: path.clone(), place, reason };
-        let line = serde_json::from_str(line).map_err(|error| wrong(reason_of(&error)))?;
-        take(place, line)?;
-    }
-    Ok(())
 }
 
 /// A document that is one JSON value.
@@ -228,11 +210,6 @@ fn check_messages(gathering: &Gathering<'_>, place: Position, messages: &[Messag
 #[derive(Deserialize)]
 struct MessagesLine {
     messages: Vec<Message>,
-}
-
-fn take_messages(gathering: &mut Gathering<'_>, place: Position, line: MessagesLine) -> Result<()> {
-    check_messages(gathering, place, &line.messages)?;
-    take_list(gathering, place, line.messages)
 }
 
 /// Makes a request of each stretch of messages that an answer follows, or that is the last.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use inferometer_model::Message;
 use inferometer_model::TokenCounter as _;
 
-use super::{Segment, Speech, Units};
+use super::{CRUMBS, Segment, Speech, Units};
 use crate::plan::Stream;
 use crate::tokenizer::{TemplateError, Tokenizer};
 
@@ -223,7 +223,7 @@ impl Exact {
                 } else if attempt < ATTEMPTS / 2 {
                     speech.say(text);
                 } else {
-                    speech.say_crumb(text);
+                    text.push_str(CRUMBS[speech.below(CRUMBS.len())]);
                 }
                 ends.push(text.len());
             }

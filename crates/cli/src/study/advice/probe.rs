@@ -64,30 +64,27 @@ struct Probe<'a> {
 
 impl Probe<'_> {
     /// The experiment of the user with what a probe needs: many lengths, and a time for each level.
-    #[expect(clippy::unnecessary_wraps, reason = "every step of a probe may fail")]
-    fn experiment(&self) -> Result<ExperimentArguments> {
+    fn experiment(&self) -> ExperimentArguments {
         let mut experiment = self.subject.experiment.clone();
         let tables = &mut experiment.tables;
         let source = &mut tables.workload.source;
         source.input_tokens.get_or_insert(Lengths::Uniform { low: 32, high: 2048 });
         source.output_tokens.get_or_insert(Lengths::Uniform { low: 32, high: 192 });
+        let levels = tables.sweep.concurrencies.as_ref().map(|levels| levels.0.count());
+        let levels = u32::try_from(levels.unwrap_or(sweep::CONCURRENCIES.len()));
         let rounds = tables.repeat.runs.unwrap_or(1).saturating_mul(KINDS);
-        let levels = match &tables.sweep.concurrencies {
-            Some(levels) => levels.0.count(),
-            None => sweep::CONCURRENCIES.len(),
-        };
-        let runs = u32::try_from(levels).unwrap_or(u32::MAX).saturating_mul(rounds).max(1);
+        let runs = levels.unwrap_or(u32::MAX).saturating_mul(rounds).max(1);
         let load = &mut tables.load;
         load.warm_up.get_or_insert(WARM_UP);
         if load.requests.is_none() {
             load.duration.get_or_insert((self.time / runs).into());
         }
-        Ok(experiment)
+        experiment
     }
 
     /// The staircase with many lengths and with equal ones.
     fn plan(&self) -> Result<StudyPlan> {
-        let mut experiment = self.experiment()?;
+        let mut experiment = self.experiment();
         let mut plan = sweep::plan(&experiment, self.is_virtual)?;
         let source = &mut experiment.tables.workload.source;
         for lengths in [&mut source.input_tokens, &mut source.output_tokens] {

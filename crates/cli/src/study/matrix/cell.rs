@@ -227,19 +227,15 @@ pub(super) fn short_contexts(study: &StudySpec, matrix: &Matrix) -> Option<Strin
 
 /// Tokens of the shortest request, where they are known without a tokenizer.
 pub(crate) fn needed_tokens(spec: &Spec) -> Option<u32> {
-    match &spec.workload.source {
-        Source::Synthetic(it) => Some(it.input.least().saturating_add(it.output.least())),
+    let (read, written) = if let Source::Synthetic(it) = &spec.workload.source {
+        (it.input.least(), &it.output)
+    } else if let Source::Fixed(it) = &spec.workload.source {
         // A prompt has a token at least.
-        Source::Fixed(it) => Some(it.output.least().saturating_add(1)),
-        Source::VllmRandom(_)
-        | Source::Dataset(_)
-        | Source::Trace(_)
-        | Source::Conversations(_)
-        | Source::Sessions(_)
-        | Source::Agents(_)
-        | Source::Mix(_)
-        | Source::Saved { .. } => None,
-    }
+        (1, &it.output)
+    } else {
+        return None;
+    };
+    Some(written.least().saturating_add(read))
 }
 
 /// Keys with texts that a shell reads.
