@@ -206,7 +206,7 @@ impl Verdict {
 
 /// Every remedy with the key of its warning. A key may carry a suffix where a warning has several.
 pub static REMEDIES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
-    let lines = warnings::REMEDY_TEXTS.lines().chain(crate::set::REMEDY_TEXTS.lines());
+    let lines = include_str!("remedies.txt").lines();
     let remedies = lines.filter_map(|line| line.split_once(": "));
     remedies.flat_map(|(keys, text)| keys.split(", ").map(move |key| (key, text))).collect()
 });
