@@ -9,7 +9,7 @@ use inferometer_model::{Moment, Observations, RequestId, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Output, Ruler, ns_to_ms};
-use crate::statistics::{Percentile, Probability, Sample};
+use crate::statistics::{Percentile, Probability, Sample, median};
 use crate::steps::{Confidence, NoStructure, Step, Steps, reconstruct};
 
 /// Where the time went.
@@ -166,9 +166,8 @@ impl Anatomy {
             idle_share: idle_share(steps, observations),
             between_tokens: BetweenTokens::new(steps, &usual, members, observations),
             first_token: FirstToken::new(steps, observations),
-            spread_share: Sample::new(shares.collect()).map(|it| it.percentile(Percentile::P50)),
-            spread_ms: Sample::new(spreads.map(spread).collect())
-                .map(|it| it.percentile(Percentile::P50)),
+            spread_share: median(shares.collect()),
+            spread_ms: median(spreads.map(spread).collect()),
             batches: usual.figures(),
             strip: StripFigure::new(steps, steps.get(steps.len() / 2).map(|step| step.first)),
         }
@@ -224,10 +223,9 @@ impl UsualTimes {
             times.push(seconds * 1e3);
         }
         for class in classes.values_mut() {
-            let known = Some(&class.decode).filter(|times| BATCH_STEPS_MIN <= times.len());
-            class.usual_ms = known
-                .and_then(|times| Sample::new(times.clone()))
-                .map(|times| times.percentile(Percentile::P50));
+            if BATCH_STEPS_MIN <= class.decode.len() {
+                class.usual_ms = median(class.decode.clone());
+            }
         }
         Self { classes }
     }
@@ -243,12 +241,9 @@ impl UsualTimes {
         let figure = |class: Class| {
             let decode = StepTimes::new(class.decode);
             let prefill = StepTimes::new(class.prefill);
-            let batch = Sample::new(class.batches)?.percentile(Percentile::P50);
-            (decode.is_some() || prefill.is_some()).then_some(BatchFigure {
-                batch,
-                decode,
-                prefill,
-            })
+            let batch = median(class.batches)?;
+            let is_known = decode.is_some() || prefill.is_some();
+            is_known.then_some(BatchFigure { batch, decode, prefill })
         };
         self.classes.into_values().filter_map(figure).collect()
     }
@@ -406,8 +401,7 @@ impl ReportedParts {
         let mean = |sum: Option<f64>| sum.map(|sum| sum / count);
         let records = observations.records.in_time_order();
         let dials = records.iter().filter_map(|record| record.connection?.dial);
-        let dials = dials.map(|dial| ns(dial.started, dial.connected) / 1e6).collect();
-        let network_ms = Sample::new(dials).map(|dials| dials.percentile(Percentile::P50));
+        let network_ms = median(dials.map(|dial| ns(dial.started, dial.connected) / 1e6).collect());
         let found = Self {
             mean_ms: self.mean_ms / count,
             queue_ms: mean(self.queue_ms),

@@ -51,11 +51,11 @@ pub struct CacheAudit {
     pub reason: Option<String>,
 }
 
-const INPUT_UNKNOWN: Missing = Missing("the server did not report how long its prompts were");
-const NO_FIRST_TURN: Missing = Missing("no first turn of a conversation ended ok");
-const OUTPUT_UNKNOWN: Missing = Missing("the server did not report how long its answers were");
+const INPUT_UNKNOWN: Missing = "the server did not report how long its prompts were";
+const NO_FIRST_TURN: Missing = "no first turn of a conversation ended ok";
+const OUTPUT_UNKNOWN: Missing = "the server did not report how long its answers were";
 pub(crate) const CACHE_UNKNOWN: Missing =
-    Missing("the server does not report the tokens from its prefix cache");
+    "the server does not report the tokens from its prefix cache";
 
 impl Difference {
     /// The same on every request, if it is.
@@ -67,25 +67,13 @@ impl Difference {
 /// Lengths of the `ok` requests, while the records are read.
 #[derive(Debug, Default)]
 pub(crate) struct AuditTally {
-    input: LengthTally,
-    output: LengthTally,
+    input: LengthAudit,
+    output: LengthAudit,
     first_turns: u64,
     /// Input tokens of all `ok` requests.
     input_tokens: u64,
     cached: u64,
     cached_tokens: Option<u64>,
-}
-
-/// Planned and actual tokens of the requests whose length the server reported. Its counts may be of any
-/// size.
-#[derive(Debug, Default)]
-struct LengthTally {
-    requests: u64,
-    planned: u64,
-    actual: u64,
-    exact: u64,
-    /// The least and the largest difference.
-    range: Option<(i64, i64)>,
 }
 
 impl AuditTally {
@@ -111,7 +99,7 @@ impl AuditTally {
         let no_input = if self.first_turns == 0 { NO_FIRST_TURN } else { INPUT_UNKNOWN };
         let no_output = if generates { OUTPUT_UNKNOWN } else { NO_TOKENS };
         let or_nothing_ok = |missing| if ok == 0 { NOTHING_OK } else { missing };
-        let no_cache = or_nothing_ok(CACHE_UNKNOWN).0.to_owned();
+        let no_cache = or_nothing_ok(CACHE_UNKNOWN).to_owned();
         let input_tokens = self.input_tokens.max(1) as f64;
         Audit {
             input: self.input.finish(or_nothing_ok(no_input)),
@@ -127,32 +115,31 @@ impl AuditTally {
     }
 }
 
-impl LengthTally {
+impl LengthAudit {
+    /// The counts of a server may be of any size.
     fn add(&mut self, planned: u32, actual: u64) {
         let difference =
             i64::try_from(actual).map_or(i64::MAX, |actual| actual - i64::from(planned));
-        let (min, max) = self.range.unwrap_or((difference, difference));
-        self.range = Some((min.min(difference), max.max(difference)));
+        let add = |sum: &mut Option<u64>, more: u64| {
+            *sum = Some(sum.unwrap_or(0).saturating_add(more));
+        };
         self.requests += 1;
-        self.planned = self.planned.saturating_add(planned.into());
-        self.actual = self.actual.saturating_add(actual);
-        self.exact += u64::from(difference == 0);
+        add(&mut self.planned_tokens, planned.into());
+        add(&mut self.actual_tokens, actual);
+        add(&mut self.exact, u64::from(difference == 0));
+        let first = Difference { min: difference, mean: 0.0, max: difference };
+        let known = self.difference.get_or_insert(first);
+        (known.min, known.max) = (known.min.min(difference), known.max.max(difference));
     }
 
-    fn finish(self, missing: Missing) -> LengthAudit {
-        let Self { requests, planned, actual, exact, range } = self;
-        let Some((min, max)) = range else {
-            let reason = Some(missing.0.to_owned());
-            return LengthAudit { reason, ..LengthAudit::default() };
-        };
-        let mean = (actual as f64 - planned as f64) / requests as f64;
-        LengthAudit {
-            requests,
-            planned_tokens: Some(planned),
-            actual_tokens: Some(actual),
-            exact: Some(exact),
-            difference: Some(Difference { min, mean, max }),
-            reason: None,
+    fn finish(self, missing: Missing) -> Self {
+        let totals = self.planned_tokens.zip(self.actual_tokens);
+        let apart = totals.map_or(0.0, |(planned, actual)| actual as f64 - planned as f64);
+        let mean = apart / self.requests as f64;
+        Self {
+            difference: self.difference.map(|found| Difference { mean, ..found }),
+            reason: self.difference.is_none().then(|| missing.to_owned()),
+            ..self
         }
     }
 }
@@ -206,7 +193,7 @@ mod tests {
         assert_eq!((found.input.requests, found.input.actual_tokens), (1, Some(100)));
         assert_eq!((found.follow_ups, found.output.requests), (1, 2));
         let alone = audit(vec![Given::ok(0).turn(1).usage(203, 3).record()]);
-        assert_eq!(alone.input.reason.as_deref(), Some(NO_FIRST_TURN.0));
+        assert_eq!(alone.input.reason.as_deref(), Some(NO_FIRST_TURN));
     }
 
     #[test]
@@ -215,16 +202,16 @@ mod tests {
         for (lengths, reason) in [(found.input, INPUT_UNKNOWN), (found.output, OUTPUT_UNKNOWN)] {
             assert_eq!((lengths.requests, lengths.planned_tokens, lengths.exact), (0, None, None));
             assert_eq!((lengths.actual_tokens, lengths.difference), (None, None));
-            assert_eq!(lengths.reason.as_deref(), Some(reason.0));
+            assert_eq!(lengths.reason.as_deref(), Some(reason));
         }
         assert_eq!(
             (found.cache.requests, found.cache.cached_tokens, found.cache.share),
             (0, None, None)
         );
-        assert_eq!(found.cache.reason.as_deref(), Some(CACHE_UNKNOWN.0));
+        assert_eq!(found.cache.reason.as_deref(), Some(CACHE_UNKNOWN));
         let nothing = audit(vec![]);
         let reasons = [nothing.input.reason, nothing.output.reason, nothing.cache.reason];
-        assert!(reasons.iter().all(|reason| reason.as_deref() == Some(NOTHING_OK.0)));
+        assert!(reasons.iter().all(|reason| reason.as_deref() == Some(NOTHING_OK)));
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl DeviceFigures {
     }
 }
 
-const NO_GPUS: Missing = Missing("nothing is known of the server's GPUs");
+const NO_GPUS: Missing = "nothing is known of the server's GPUs";
 
 impl MachineFigures {
     /// The figures, and the energy of the server's GPUs over the window. `output_tokens` are those of
@@ -109,10 +109,9 @@ impl MachineFigures {
     }
 }
 
-const IDLE: Missing = Missing("no GPU that was read did anything during the run");
-const UNKNOWN: Missing =
-    Missing("the GPUs report no energy, and their power too rarely to compute it");
-const NO_WINDOW: Missing = Missing("the window has no length");
+const IDLE: Missing = "no GPU that was read did anything during the run";
+const UNKNOWN: Missing = "the GPUs report no energy, and their power too rarely to compute it";
+const NO_WINDOW: Missing = "the window has no length";
 
 /// Used no more than this, and filled no more than that, a GPU is not the server's.
 const IDLE_USE: f64 = 0.01;
@@ -173,7 +172,7 @@ impl GpuFigures {
             power_w: summed(|reading| reading.power_w),
             memory_used_bytes: summed(|reading| reading.memory_used_bytes.map(|it| it as f64)),
             energy_j: energy_j.ok(),
-            energy_missing: energy_j.err().map(|Missing(reason)| reason.to_owned()),
+            energy_missing: energy_j.err().map(str::to_owned),
             energy_per_output_token_j: per_token,
             energy_per_million_tokens_kwh: per_token.map(|joules| joules * 1e6 / JOULES_IN_KWH),
             timeline: GpuTimeline::new(samples, &counted, &steps),

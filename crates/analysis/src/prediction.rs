@@ -39,42 +39,17 @@ pub(crate) fn widen(prediction: &Prediction, metrics: &mut MetricValues, steady:
 /// How far off a metric may be: as the figure that it follows. E2E is the number in flight over the
 /// throughput, and a cost is a price over it.
 fn half_width(of: &ModelError, metric: &Metric) -> Option<f64> {
-    let ttft = [&metric::TTFT, &metric::TTFT_SCHEDULE, &metric::TTFC, &metric::PP];
-    let tpot = [&metric::TPOT, &metric::ITL, &metric::ICL, &metric::TTST, &metric::TG];
-    let throughput = [
-        &metric::REQUEST_THROUGHPUT,
-        &metric::INPUT_THROUGHPUT,
-        &metric::OUTPUT_THROUGHPUT,
-        &metric::TOTAL_THROUGHPUT,
-        &metric::PER_USER_THROUGHPUT,
-        &metric::PEAK_OUTPUT_THROUGHPUT,
-        &metric::E2E,
-        &metric::E2E_SCHEDULE,
-        &metric::COST_PER_MILLION_OUTPUT_TOKENS,
-        &metric::COST_PER_MILLION_TOKENS,
-    ];
-    let is_in = |list: &[&Metric]| list.iter().any(|known| known.name == metric.name);
-    if is_in(&ttft) {
-        of.ttft
-    } else if is_in(&tpot) {
-        of.tpot
-    } else {
-        of.output_throughput.filter(|_| is_in(&throughput))
+    match metric.predicted_as()? {
+        followed if followed == metric::TTFT.name => of.ttft,
+        followed if followed == metric::TPOT.name => of.tpot,
+        _ => of.output_throughput,
     }
 }
 
 fn widen_all(distribution: &mut Distribution, share: f64) {
-    let Distribution { mean, p50, p90, p95, p99, p999, intervals, .. } = distribution;
-    for (value, interval) in [
-        (*mean, &mut intervals.mean),
-        (*p50, &mut intervals.p50),
-        (*p90, &mut intervals.p90),
-        (*p95, &mut intervals.p95),
-        (*p99, &mut intervals.p99),
-        (*p999, &mut intervals.p999),
-    ] {
-        *interval = around(value, *interval, share);
-    }
+    distribution.set_intervals(|own, statistic| {
+        around(statistic.stored(own), own.intervals.get(statistic), share)
+    });
 }
 
 /// Chance and the model's error are independent, so the squares of their logarithms add up.

@@ -11,6 +11,7 @@ use inferometer_model::telemetry::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::record::{Extremes, Tokens};
 use crate::server::ServerSide;
 
 /// What one source reported.
@@ -94,7 +95,12 @@ impl<'a> Replicas<'a> {
             let path = source.path.split('?').next().unwrap_or_default();
             let name = if 1 < names[&own] { format!("{own}{path}") } else { own };
             let found = match self.telemetry(number) {
-                Some(telemetry) => ServerSide::alone(telemetry, self.observations),
+                // Its totals are compared with nothing.
+                Some(telemetry) => ServerSide::new(
+                    telemetry,
+                    self.observations,
+                    (&Tokens::default(), Extremes::default(), false),
+                ),
                 None => Err("nothing was recorded".to_owned()),
             };
             let missing = found.as_ref().err().cloned();

@@ -123,16 +123,8 @@ impl ServerSide {
         Ok(Self { sources: replicas.figures(), ..found })
     }
 
-    /// What one of several sources reported; its totals are compared with nothing.
-    pub(crate) fn alone(
-        telemetry: &Telemetry,
-        observations: &Observations,
-    ) -> Result<Self, String> {
-        let nothing = (&Tokens::default(), Extremes::default(), false);
-        Self::new(telemetry, observations, nothing)
-    }
-
-    fn new(
+    /// What was scraped of one source.
+    pub(crate) fn new(
         telemetry: &Telemetry,
         observations: &Observations,
         (tokens, window, all_ok): (&Tokens, Extremes, bool),

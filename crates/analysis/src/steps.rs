@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use self::alignment::{Alignment, Evidence};
 use crate::record::{Arrival, Output, Ruler, ns_to_ms};
-use crate::statistics::{Percentile, Sample};
+use crate::statistics::{Percentile, Sample, median};
 
 /// One step of the server, as far as its tokens show it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Arrival of its first token.
     pub first: Moment,
@@ -180,7 +180,7 @@ impl TokenRule {
             if rule == Self::StepPerToken { gap / tokens } else { *gap }
         };
         let gaps = single.iter().copied().chain(several.iter().map(each)).collect();
-        let gap_ns = Sample::new(gaps).map_or(0.0, |gaps| median(&gaps) * 1e6);
+        let gap_ns = median(gaps).unwrap_or(0.0) * 1e6;
         Ok((rule, gap_ns, together as f64 / events.max(1) as f64))
     }
 
@@ -190,8 +190,9 @@ impl TokenRule {
         if several.len() * 20 < single.len() {
             return Self::StepPerToken;
         }
-        let tokens = Sample::new(several.iter().map(|(_, tokens)| *tokens).collect());
-        let Some(usual) = tokens.map(|tokens| median(&tokens)) else { return Self::StepPerToken };
+        let Some(usual) = median(several.iter().map(|(_, tokens)| *tokens).collect()) else {
+            return Self::StepPerToken;
+        };
         let equal = several.iter().filter(|(_, tokens)| (tokens - usual).abs() < 0.5).count();
         if single.len() * 10 < several.len() {
             return if several.len() * 8 < equal * 10 {
@@ -201,9 +202,8 @@ impl TokenRule {
             };
         }
         let each = several.iter().map(|(gap, tokens)| gap / tokens).collect();
-        let longer = Sample::new(each)
-            .zip(Sample::new(single.to_vec()))
-            .is_some_and(|(each, single)| 0.75 * median(&single) < median(&each));
+        let both = median(each).zip(median(single.to_vec()));
+        let longer = both.is_some_and(|(each, single)| 0.75 * single < each);
         if longer { Self::StepPerToken } else { Self::StepPerEvent }
     }
 
@@ -221,10 +221,6 @@ impl TokenRule {
             }
         }
     }
-}
-
-fn median(sample: &Sample) -> f64 {
-    sample.percentile(Percentile::P50)
 }
 
 /// Fewer steps of their own arrivals prove nothing.

@@ -272,6 +272,35 @@ static THROUGHPUTS: [(&str, &Metric, Throughput); 5] = [
 ];
 
 impl ResultLatency {
+    /// Sets a statistic by its name: `mean`, `std`, `min`, `max`, `median` or the rank of a percentile.
+    pub fn set(&mut self, statistic: &str, ms: f64) {
+        let place = match statistic {
+            "mean" => &mut self.mean_ms,
+            "std" => &mut self.std_ms,
+            "min" => &mut self.min_ms,
+            "max" => &mut self.max_ms,
+            rank => {
+                let rank = if rank == "median" { "50" } else { rank };
+                self.percentiles_ms.insert(rank.to_owned(), ms);
+                return;
+            }
+        };
+        *place = Some(ms);
+    }
+
+    /// With the statistics that are known among these, each by its name in [`Self::set`] and the name that
+    /// its source has for it; `None` where none is.
+    #[must_use]
+    pub fn with(
+        mut self,
+        names: &[(&str, &str)],
+        mut ms: impl FnMut(&str) -> Option<f64>,
+    ) -> Option<Self> {
+        let known = names.iter().filter_map(|(statistic, name)| Some((statistic, ms(name)?)));
+        let set = known.map(|(statistic, ms)| self.set(statistic, ms)).count();
+        (0 < set).then_some(self)
+    }
+
     pub fn new(kind: LatencyKind, from: CountsFrom, grain: Grain) -> Self {
         Self {
             kind,
@@ -470,15 +499,13 @@ impl ToolResult {
                         *burstiness
                     }
                 };
-                let (rate, burstiness) = match rate {
-                    RateFacts::Steady { per_s } => {
-                        (Some(ResultRate::PerSecond(*per_s)), Some(burstiness))
-                    }
-                    RateFacts::Unlimited => (Some(ResultRate::Unlimited), Some(burstiness)),
-                    RateFacts::Ramp { .. } => (None, Some(burstiness)),
-                    RateFacts::Recorded { .. } => (None, None),
+                let is_drawn = !matches!(rate, RateFacts::Recorded { .. });
+                let rate = match rate {
+                    RateFacts::Steady { per_s } => Some(ResultRate::PerSecond(*per_s)),
+                    RateFacts::Unlimited => Some(ResultRate::Unlimited),
+                    RateFacts::Ramp { .. } | RateFacts::Recorded { .. } => None,
                 };
-                (rate, burstiness, *max_concurrency)
+                (rate, is_drawn.then_some(burstiness), *max_concurrency)
             }
         };
         let ok = summary.count(Outcome::Ok);

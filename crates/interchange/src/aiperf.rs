@@ -38,32 +38,9 @@ pub(crate) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
 
 fn read_summary(json: &Json, line: u32) -> ToolResult {
     let mut found = Mapping::new(json, String::new());
-    let mut result = ToolResult {
-        source: ResultSource {
-            // Our exports name the tool that measured; that tool gives its version.
-            version: found.first(&["aiperf_version", "measured_by"], Mapping::name),
-            name: found.name("benchmark_id").unwrap_or_default(),
-            simulated: found.is_set("simulated"),
-            ..document_source(Tool::AiPerf, line)
-        },
-        model: found.first(
-            &["input_config.models.items.0.name", "input_config.endpoint.model_names.0"],
-            Mapping::name,
-        ),
-        tokenizer: found.name("input_config.tokenizer.name"),
-        backend: found.name("input_config.endpoint.type"),
-        started: found.name("start_time"),
-        verdict: found.name(VERDICT).as_deref().and_then(verdict),
-        completed: found.count("request_count.avg"),
-        input_tokens: found.count("total_isl.avg"),
-        output_tokens: found.first(&["total_osl.avg", "total_output_tokens.avg"], Mapping::count),
-        request_throughput: found.figure("request_throughput.avg"),
-        request_goodput: found.figure("goodput.avg"),
-        output_throughput: found.figure("output_token_throughput.avg"),
-        total_token_throughput: found.figure("total_token_throughput.avg"),
-        peak_concurrent_requests: found.count("effective_concurrency.max"),
-        ..ToolResult::default()
-    };
+    let mut result = found.result(Tool::AiPerf, line);
+    result.source.simulated = found.is_set("simulated");
+    result.verdict = found.name(VERDICT).as_deref().and_then(verdict);
     result.duration_s = found
         .factor_to_ms("benchmark_duration", "unit")
         .and_then(|to_ms| found.figure("benchmark_duration.avg").map(|value| value * to_ms / 1e3));
@@ -86,10 +63,6 @@ fn read_summary(json: &Json, line: u32) -> ToolResult {
         }
     }
     found.describe(&mut result, "incomplete_reason", "incomplete_reason");
-    found.pass_over(&["schema_version", "run_info", "end_time", "input_config.artifacts"]);
-    found.pass_over(&["request_throughput.unit", "request_count.unit", "error_request_count.unit"]);
-    found.pass_over(&["total_isl.unit", "total_osl.unit", "goodput.unit"]);
-    found.pass_over(&["output_token_throughput.unit", "total_token_throughput.unit"]);
     found.finish(result)
 }
 

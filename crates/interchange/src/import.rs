@@ -11,7 +11,8 @@ mod tools;
 pub use tables::{PageFacts, page_facts};
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use inferometer_analysis::tool_result::{
     Form, Mark, ResultLatency, ResultSource, Tool, ToolResult,
@@ -22,8 +23,7 @@ use inferometer_model::whole::to_u64;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
-use crate::vllm::read as vllm;
-use crate::{aiperf, llm_d};
+use crate::{aiperf, llm_d, vllm};
 
 const RESULTS_MAX: usize = 100_000;
 /// The key in a result's metadata of the requests that were in flight when the run ended.
@@ -75,8 +75,8 @@ fn read_text(text: &str) -> Result<(Tool, Vec<Imported>), ImportError> {
     let known = FORMATS.iter().find(|(keys, ..)| fits(keys));
     // Anything else may hold results of `vllm bench serve`.
     let (tool, read) =
-        known.map_or((Tool::Vllm, vllm::read as Reader), |(_, tool, read)| (*tool, *read));
-    let found = read(&vllm::quote_bare_words(text));
+        known.map_or((Tool::Vllm, vllm::read::read as Reader), |(_, tool, read)| (*tool, *read));
+    let found = read(&vllm::read::quote_bare_words(text));
     match found {
         Err(ImportError::NothingRecognised { .. }) if known.is_none() => {
             let rows = tables::read(text);
@@ -141,7 +141,7 @@ pub(crate) fn document_source(tool: Tool, line: u32) -> ResultSource {
 ///
 /// Records that cannot be read stand between those that can, with their reasons.
 pub fn read_results(text: &str) -> Result<Vec<Imported>, ImportError> {
-    let mut records = vllm::read(&vllm::quote_bare_words(text))?;
+    let mut records = vllm::read::read(&vllm::read::quote_bare_words(text))?;
     configuration::assign(text, &mut records, &ImportReading::default());
     Ok(records)
 }
@@ -416,6 +416,11 @@ fn forget_zeros(result: &mut ToolResult) {
     }
 }
 
+/// The paths of the fields of a result, by tool.
+static PATHS: LazyLock<BTreeMap<String, BTreeMap<String, Vec<String>>>> = LazyLock::new(|| {
+    toml::from_str(include_str!("import/paths.toml")).expect("tests read the embedded table")
+});
+
 /// Longer texts are answers and prompts, not names.
 pub(crate) const NAME_BYTES_MAX: usize = 1024;
 
@@ -438,6 +443,27 @@ impl<'a> Mapping<'a> {
     pub(crate) fn find(&mut self, path: &str) -> Option<&'a Json> {
         self.asked.insert(path.to_owned());
         self.node.at(path)
+    }
+
+    /// A result of the tool with what stands at its plain paths.
+    pub(crate) fn result(&mut self, tool: Tool, line: u32) -> ToolResult {
+        let source = document_source(tool, line);
+        let mut result = ToolResult { source, ..ToolResult::default() };
+        for (key, paths) in PATHS.get(tool.key()).into_iter().flatten() {
+            let mut paths = paths.iter().map(String::as_str);
+            match (key.as_str(), vllm::field(key)) {
+                ("known", _) => self.asked.extend(paths.map(str::to_owned)),
+                ("name", _) => {
+                    result.source.name = paths.find_map(|it| self.name(it)).unwrap_or_default();
+                }
+                (_, None) => result.source.version = paths.find_map(|it| self.name(it)),
+                (_, Some(field)) => drop(paths.find_map(|path| {
+                    let set = (field.set)(&mut result, self.find(path)?);
+                    set.map_err(|reason| self.note(path, &reason)).ok()
+                })),
+            }
+        }
+        result
     }
 
     /// Known to say nothing that a result could hold and a reader could miss.
@@ -544,18 +570,15 @@ impl<'a> Mapping<'a> {
                     latency.n = count(value).ok();
                     continue;
                 }
-                ("mean" | "avg", _) => latency.mean_ms = Some(ms),
-                ("min", _) => latency.min_ms = Some(ms),
-                ("max", _) => latency.max_ms = Some(ms),
-                (_, None) => latency.std_ms = Some(ms),
                 (_, Some(_)) if LISTED_MAX <= latency.percentiles_ms.len() => {
-                    self.note(
-                        &at,
-                        &format!("is beyond the {LISTED_MAX} percentiles that are kept"),
-                    );
+                    let reason = format!("is beyond the {LISTED_MAX} percentiles that are kept");
+                    self.note(&at, &reason);
                     continue;
                 }
-                (_, Some(rank)) => latency.percentiles_ms.extend([(rank, ms)]),
+                (_, Some(rank)) => latency.set(&rank, ms),
+                ("avg", _) => latency.set("mean", ms),
+                (spread, _) if spread.starts_with("std") => latency.set("std", ms),
+                (statistic, _) => latency.set(statistic, ms),
             }
             is_known = true;
         }
@@ -696,4 +719,21 @@ pub fn meaning(tool: Tool) -> Vec<&'static str> {
     let mut tools = include_str!("import/meaning.md").split("## ");
     let own = tools.find_map(|it| it.strip_prefix(tool.key())?.strip_prefix('\n'));
     own.into_iter().flat_map(str::lines).filter_map(|line| line.strip_prefix("- ")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_is_of_a_tool_and_a_field() {
+        for (tool, fields) in PATHS.iter() {
+            assert!(Tool::ALL.iter().any(|known| known.key() == tool), "{tool}");
+            for (key, paths) in fields {
+                let is_known = ["known", "name", "version"].contains(&key.as_str());
+                assert!(is_known || crate::vllm::field(key).is_some(), "{tool}: {key}");
+                assert!(!paths.is_empty(), "{tool}: {key}");
+            }
+        }
+    }
 }

@@ -6,13 +6,11 @@
 //! are left out, because the report's readers refuse some nulls.
 
 use inferometer_analysis::tool_result::{
-    CountsFrom, Grain, LatencyKind, Mark, ResultLatency, ResultRate, ResultSource, Tool, ToolResult,
+    CountsFrom, Grain, LatencyKind, Mark, ResultLatency, ResultRate, Tool, ToolResult,
 };
 
 use crate::export::{ExportError, cut, mean, measured_by, moment, pretty};
-use crate::import::{
-    INCOMPLETE, ImportError, Imported, Mapping, Records, document_source, not_json_there, shown,
-};
+use crate::import::{INCOMPLETE, ImportError, Imported, Mapping, Records, not_json_there, shown};
 use crate::json::{Json, object};
 use crate::vllm::read::verdict;
 
@@ -136,29 +134,12 @@ fn check(document: &Json) -> Result<(), String> {
 fn read_report(report: &Json, line: u32) -> ToolResult {
     let mut found = Mapping::new(report, String::new());
     let of = |name: &str| format!("{RESULTS}.{name}");
-    let rate = |found: &mut Mapping<'_>, name: &str| {
-        found.pass_over(&[&of(&format!("throughput.{name}"))]);
-        found.figure(&of(&format!("throughput.{name}.mean")))
-    };
     let keywords = report.at("run.keywords").map_or(&[][..], Json::items);
     let keywords = || keywords.iter().filter_map(Json::text);
-    let mut result = ToolResult {
-        source: ResultSource {
-            name: found.name("run.uid").unwrap_or_default(),
-            version: found.name("version"),
-            simulated: keywords().any(|word| word == "simulated"),
-            ..document_source(Tool::LlmD, line)
-        },
-        started: found.name("run.time.start"),
-        backend: found.name("scenario.load.standardized.tool"),
-        request_throughput: rate(&mut found, "request_rate"),
-        output_throughput: rate(&mut found, "output_token_rate"),
-        total_token_throughput: rate(&mut found, "total_token_rate"),
-        duration_s: found.name("run.time.duration").and_then(|text| seconds(&text)),
-        ..ToolResult::default()
-    };
+    let mut result = found.result(Tool::LlmD, line);
+    result.source.simulated = keywords().any(|word| word == "simulated");
+    result.duration_s = found.name("run.time.duration").and_then(|text| seconds(&text));
     let begun = found.count(&of("requests.total"));
-    result.failed = found.count(&of("requests.failures"));
     let incomplete = found.count(&of("requests.incomplete")).unwrap_or(0);
     let ended = begun.and_then(|begun| begun.checked_sub(incomplete));
     // Without a count of failures it is not known how many completed.
@@ -182,7 +163,6 @@ fn read_report(report: &Json, line: u32) -> ToolResult {
             result.verdict = verdict(key);
         }
     }
-    found.pass_over(&["run", "scenario"]);
     found.finish(result)
 }
 

@@ -6,6 +6,7 @@ pub mod block;
 pub(crate) mod read;
 mod write;
 
+use inferometer_analysis::definitions::vllm;
 use inferometer_analysis::tool_result::extra;
 use inferometer_analysis::tool_result::{
     CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ToolResult,
@@ -26,7 +27,7 @@ pub(crate) struct Field {
     label: &'static str,
     get: fn(&ToolResult) -> Json,
     /// Fails with the reason why the value cannot be in this field.
-    set: fn(&mut ToolResult, &Json) -> Result<(), String>,
+    pub(crate) set: fn(&mut ToolResult, &Json) -> Result<(), String>,
 }
 
 macro_rules! field {
@@ -75,6 +76,11 @@ pub(crate) static FIELDS: [Field; 25] = [
     field!("max_concurrent_requests", "Peak concurrent requests", count => peak_concurrent_requests),
     field!("total_token_throughput", "Total token throughput (tok/s)", figure => total_token_throughput),
 ];
+
+/// The field with this key.
+pub(crate) fn field(key: &str) -> Option<&'static Field> {
+    FIELDS.iter().find(|field| field.key == key)
+}
 
 impl From<ResultRate> for Json {
     fn from(rate: ResultRate) -> Self {
@@ -178,11 +184,8 @@ pub fn latency_kind(name: &str) -> Option<LatencyKind> {
 
 /// What this tool means by a latency.
 fn meaning(kind: LatencyKind) -> (CountsFrom, Grain) {
-    match kind {
-        LatencyKind::Ttft | LatencyKind::E2e => (CountsFrom::Send, Grain::Request),
-        LatencyKind::Tpot => (CountsFrom::Output, Grain::Request),
-        LatencyKind::Itl => (CountsFrom::Output, Grain::Chunk),
-    }
+    let found = vllm::LATENCIES.into_iter().find(|(known, ..)| *known == kind);
+    found.map_or((CountsFrom::Unknown, Grain::Unknown), |(_, from, grain)| (from, grain))
 }
 
 /// Shares of drafts that were accepted, by their position.

@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use strum::{Display, VariantArray};
 
+use crate::variant_name;
+
 /// A server that is ours for the time of a measurement. What is left of placeholders in it is known
 /// only when it starts: `{port}`, `{name}` and `{env:NAME}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,44 +190,32 @@ texts! {
     /// What the words of a server look like.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
-    pub enum LikelyCause {
-        OutOfMemory: "out of memory",
-            "it ran out of memory: use a shorter context, more GPUs or a narrower data type";
-        PortInUse: "port in use", "its port was taken: let the command listen on {port}";
-        GatedModel: "gated model",
-            "the model is gated: accept its terms, and pass on HF_TOKEN (--serve-env HF_TOKEN)";
-        NoSuchModel: "no such model", "the model was not found: check its name, revision or path";
-        BadFlag: "bad flag", "it refuses one of its arguments: check them against its version";
-        NoGpu: "no GPU",
-            "it found no GPU: check the driver, the devices of the container, or ask for the CPU";
-        MissingLibrary: "missing library",
-            "a library or module is missing where it runs: install it there";
-        DiskFull: "disk full", "the disk is full: make room for the model";
-        NoSuchImage: "no such image",
-            "the image was not found: check its name and tag, or pull it first";
-        NoContainerDaemon: "no container daemon",
-            "the container engine does not answer: start its daemon, or use another engine";
-        Permission: "not permitted",
-            "it was not allowed to: check who owns the files, devices or sockets that it names";
+    pub enum LikelyCause, words {
+        OutOfMemory: "out of memory";
+        PortInUse: "port in use";
+        GatedModel: "gated model";
+        NoSuchModel: "no such model";
+        BadFlag: "bad flag";
+        NoGpu: "no GPU";
+        MissingLibrary: "missing library";
+        DiskFull: "disk full";
+        NoSuchImage: "no such image";
+        NoContainerDaemon: "no container daemon";
+        Permission: "not permitted";
         /// The model cannot be divided among so many GPUs.
-        CannotSpread: "cannot be divided so",
-            "the model cannot be divided among so many GPUs: use another number or strategy";
-        NoSuchProgram: "no such program", "is the program installed, and is its name right?";
+        CannotSpread: "cannot be divided so";
+        NoSuchProgram: "no such program";
         /// One that `{env:NAME}` names.
-        VariableNotSet: "variable not set",
-            "a variable of {env:NAME} has no value here: export it, or correct its name";
+        VariableNotSet: "variable not set";
     }
 }
 
 impl LikelyCause {
-    /// In a few words.
-    pub const fn words(self) -> &'static str {
-        self.texts()[0]
-    }
-
     /// What it is, and what to do about it.
-    pub const fn remedy(self) -> &'static str {
-        self.texts()[1]
+    pub fn remedy(self) -> &'static str {
+        let mut causes = include_str!("causes.txt").lines();
+        let own = |line: &'static str| line.strip_prefix(variant_name(&self))?.strip_prefix(": ");
+        causes.find_map(own).unwrap_or_default()
     }
 }
 

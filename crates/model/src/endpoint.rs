@@ -5,6 +5,7 @@ mod tests;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
@@ -40,7 +41,8 @@ pub enum Api {
 }
 
 /// How a prompt reaches the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PromptForm {
     /// As messages, which the server renders with the model's chat template.
     Messages,
@@ -51,15 +53,17 @@ pub enum PromptForm {
 }
 
 /// What is known about an API apart from how its bodies are written and read, which is in the
-/// `Dialect` of the load crate. To add an API: a variant of [`Api`] and its entry in `FACTS` here,
+/// `Dialect` of the load crate. To add an API: a variant of [`Api`] here and its entry in `apis.json`,
 /// and its `Dialect` there.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, one per column of the table")]
 pub struct ApiFacts {
     pub api: Api,
     /// The path below the base URL; `{model}` stands for the model's name.
     pub path: &'static str,
     /// The path for streams, where it is a different one.
+    #[serde(borrow)]
     pub stream_path: Option<&'static str>,
     pub prompt_form: PromptForm,
     /// Its answers are generated tokens, which can be streamed; not vectors or scores.
@@ -70,177 +74,30 @@ pub struct ApiFacts {
     pub min_tokens: bool,
     /// A request must name a model. Some servers serve only one.
     pub names_model: bool,
-    /// A request can select a `LoRA` adapter, in the model's field or in one for adapters.
+    /// A request can select a `LoRA` adapter, in the model's field or in one for adapters; not where the
+    /// path names one model for all requests.
     pub takes_adapters: bool,
     pub takes_images: bool,
-    /// The fewest output tokens that a request may ask for.
+    /// The fewest output tokens that a request may ask for: of `Responses`, `OpenAI`'s own servers refuse
+    /// fewer.
     pub output_tokens_min: u32,
     /// The object in a body that holds the sampling fields, if they are not in the body itself.
+    #[serde(borrow)]
     pub container: Option<&'static str>,
     /// Fields that the measurement itself sets, in the body or in its container.
-    pub own_fields: &'static [&'static str],
+    #[serde(borrow)]
+    pub own_fields: Vec<&'static str>,
     /// Its streams are JSON documents in lines rather than server-sent events.
     pub streams_lines: bool,
     /// The name of the API in `vllm bench serve --backend`, if it has one.
+    #[serde(borrow)]
     pub vllm_backend: Option<&'static str>,
 }
 
-/// The most common values, from which the entries of [`FACTS`] differ.
-const COMMON: ApiFacts = ApiFacts {
-    api: Api::Chat,
-    path: "",
-    stream_path: None,
-    prompt_form: PromptForm::Raw,
-    generates: true,
-    ignore_eos: false,
-    min_tokens: false,
-    names_model: true,
-    takes_adapters: true,
-    takes_images: false,
-    output_tokens_min: 1,
-    container: None,
-    own_fields: &[],
-    streams_lines: false,
-    vllm_backend: None,
-};
-
 /// One entry per API, in the order of the variants.
-static FACTS: [ApiFacts; Api::VARIANTS.len()] = [
-    ApiFacts {
-        api: Api::Chat,
-        path: "/v1/chat/completions",
-        prompt_form: PromptForm::Messages,
-        ignore_eos: true,
-        min_tokens: true,
-        takes_images: true,
-        own_fields: &[
-            "model",
-            "messages",
-            "max_tokens",
-            "max_completion_tokens",
-            "stream",
-            "stream_options",
-        ],
-        vllm_backend: Some("openai-chat"),
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::Completions,
-        path: "/v1/completions",
-        ignore_eos: true,
-        min_tokens: true,
-        own_fields: &["model", "prompt", "max_tokens", "stream", "stream_options"],
-        vllm_backend: Some("openai"),
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::Responses,
-        path: "/v1/responses",
-        prompt_form: PromptForm::Messages,
-        takes_images: true,
-        // `OpenAI`'s own servers refuse less.
-        output_tokens_min: 16,
-        own_fields: &["model", "input", "max_output_tokens", "stream"],
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::Messages,
-        path: "/v1/messages",
-        prompt_form: PromptForm::Messages,
-        takes_images: true,
-        own_fields: &["model", "messages", "max_tokens", "stream"],
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::Embeddings,
-        path: "/v1/embeddings",
-        generates: false,
-        own_fields: &["model", "input"],
-        vllm_backend: Some("openai-embeddings"),
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::Rerank,
-        path: "/v1/rerank",
-        generates: false,
-        own_fields: &["model", "query", "documents"],
-        vllm_backend: Some("vllm-rerank"),
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::TgiGenerate,
-        path: "/generate",
-        stream_path: Some("/generate_stream"),
-        names_model: false,
-        takes_adapters: false,
-        container: Some("parameters"),
-        own_fields: &["inputs", "max_new_tokens", "details", "stream"],
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::SglangGenerate,
-        path: "/generate",
-        ignore_eos: true,
-        min_tokens: true,
-        names_model: false,
-        container: Some("sampling_params"),
-        own_fields: &["text", "max_new_tokens", "stream"],
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::LlamaCompletion,
-        path: "/completion",
-        ignore_eos: true,
-        names_model: false,
-        takes_adapters: false,
-        own_fields: &["prompt", "n_predict", "stream"],
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::OllamaChat,
-        path: "/api/chat",
-        prompt_form: PromptForm::Messages,
-        takes_images: true,
-        container: Some("options"),
-        own_fields: &["model", "messages", "num_predict", "stream"],
-        streams_lines: true,
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::OllamaGenerate,
-        path: "/api/generate",
-        prompt_form: PromptForm::Templated,
-        takes_images: true,
-        container: Some("options"),
-        own_fields: &["model", "prompt", "images", "num_predict", "stream"],
-        streams_lines: true,
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::TritonGenerate,
-        path: "/v2/models/{model}/generate",
-        stream_path: Some("/v2/models/{model}/generate_stream"),
-        // The path names one model for all requests.
-        takes_adapters: false,
-        own_fields: &["text_input", "max_tokens", "stream"],
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::Pooling,
-        path: "/pooling",
-        generates: false,
-        own_fields: &["model", "input"],
-        vllm_backend: Some("vllm-pooling"),
-        ..COMMON
-    },
-    ApiFacts {
-        api: Api::Classify,
-        path: "/classify",
-        generates: false,
-        own_fields: &["model", "input"],
-        ..COMMON
-    },
-];
+static FACTS: LazyLock<Vec<ApiFacts>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("apis.json")).expect("tests read the embedded table")
+});
 
 impl Api {
     pub fn all() -> impl Iterator<Item = Self> {

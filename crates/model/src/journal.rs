@@ -52,7 +52,7 @@ texts! {
     /// The stored numbers are positions, so a new way to stop goes to the end.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
-    pub enum RunStop {
+    pub enum RunStop, text {
         /// The plan was played to its end.
         PlanDone: "the plan was played to its end";
         /// The user asked for the end; what was in flight finished or met the drain limit.
@@ -78,10 +78,6 @@ impl RunStop {
     /// Whether the plan was not played to its end.
     pub const fn is_partial(self) -> bool {
         !matches!(self, Self::PlanDone)
-    }
-
-    pub const fn text(self) -> &'static str {
-        self.texts()[0]
     }
 }
 

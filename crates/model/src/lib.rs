@@ -5,10 +5,10 @@
 //! [`Clock`], [`Fetch`] and [`Plan`] let the other crates speak of those things without knowing
 //! each other.
 
-/// An enum whose variants have texts for people, both in one list.
+/// An enum whose variants have texts for people, both in one list; the method of this name gives the text.
 macro_rules! texts {
-    ($(#[$meta:meta])* pub enum $name:ident {
-        $($(#[$note:meta])* $variant:ident: $($text:literal),+;)+
+    ($(#[$meta:meta])* pub enum $name:ident, $text:ident {
+        $($(#[$note:meta])* $variant:ident: $words:literal;)+
     }) => {
         $(#[$meta])*
         pub enum $name {
@@ -16,9 +16,10 @@ macro_rules! texts {
         }
 
         impl $name {
-            const fn texts(self) -> &'static [&'static str] {
+            /// In words for people.
+            pub const fn $text(self) -> &'static str {
                 match self {
-                    $(Self::$variant => &[$($text),+]),+
+                    $(Self::$variant => $words),+
                 }
             }
         }

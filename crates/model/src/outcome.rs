@@ -15,7 +15,7 @@ texts! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[derive(VariantArray)]
     #[serde(rename_all = "snake_case")]
-    pub enum Outcome {
+    pub enum Outcome, help {
         Ok: "a whole answer that the dialect accepts";
         HttpError: "the server answered with an error status";
         Rejected: "the server refused the load (429 or 503)";
@@ -44,10 +44,6 @@ impl Outcome {
     pub fn key(self) -> &'static str {
         variant_name(&self)
     }
-
-    pub const fn help(self) -> &'static str {
-        self.texts()[0]
-    }
 }
 
 impl fmt::Display for Outcome {
@@ -74,7 +70,7 @@ texts! {
     /// What exactly went wrong, where it is known. Details are separate from the outcome's name.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
-    pub enum Cause {
+    pub enum Cause, text {
         Refused: "connection refused";
         Unreachable: "host or network unreachable";
         Reset: "connection reset";
@@ -111,12 +107,6 @@ texts! {
         GivenUp: "the finish reason says that the server gave the answer up";
         WorkerMissing: "there is no run of the worker that was to send it";
         WorkerLate: "its worker began after the request was due";
-    }
-}
-
-impl Cause {
-    pub const fn text(self) -> &'static str {
-        self.texts()[0]
     }
 }
 

@@ -11,7 +11,9 @@ use crate::Moment;
 use crate::record::{RequestedLengths, SessionPlace};
 
 /// Position in the plan, from zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct RequestId(pub u64);
 
 impl fmt::Display for RequestId {

@@ -63,9 +63,7 @@ impl RequestRecord {
             ending,
         }
     }
-}
 
-impl RequestRecord {
     /// The same on a clock whose zero was this much earlier.
     #[must_use]
     pub fn later_by(mut self, by: Duration) -> Self {

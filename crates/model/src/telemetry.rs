@@ -191,7 +191,7 @@ texts! {
     /// Whose names a server uses.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
-    pub enum Dialect {
+    pub enum Dialect, title {
         VllmV1: "vLLM v1";
         /// The first releases of the v1 engine, which still spoke of a GPU cache.
         VllmV1Early: "vLLM v1 (early names)";
@@ -229,12 +229,6 @@ impl Telemetry {
             Self::Recorded(recording) => Some(recording),
             Self::Absent(_) => None,
         }
-    }
-}
-
-impl Dialect {
-    pub const fn title(self) -> &'static str {
-        self.texts()[0]
     }
 }
 
@@ -291,7 +285,7 @@ texts! {
     /// Source of the values.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
-    pub enum DeviceSource {
+    pub enum DeviceSource, title {
         Nvml: "NVML";
         NvidiaSmi: "nvidia-smi";
         AmdSmi: "amd-smi";
@@ -433,12 +427,6 @@ pub fn gather_sources(
     let (telemetry, machines) = gather(first);
     let others = others.into_iter().map(|(source, entries)| (source, gather(entries).0));
     (telemetry, machines, others.collect())
-}
-
-impl DeviceSource {
-    pub const fn title(self) -> &'static str {
-        self.texts()[0]
-    }
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section
     rows.extend(statistic.map(|statistic| (statistic.name(), statistic_meaning(statistic))));
     rows.extend([
         ("null when", metric.null_when().to_owned()),
-        ("interval", metric.interval.to_owned()),
+        ("interval", metric.interval().to_owned()),
         ("in JSON", format!("metrics.{}", metric.key())),
     ]);
     let title = format!("{}  ·  {}{suffix}", metric.title, metric.name);
@@ -175,7 +175,7 @@ fn metric_document(metric: &Metric, statistic: Option<Statistic>) -> Value {
             json!({ "name": statistic.name(), "meaning": statistic_meaning(statistic) })
         }),
         "null_when": metric.null_when(),
-        "interval": metric.interval,
+        "interval": metric.interval(),
         "elsewhere": elsewhere.collect::<Vec<_>>(),
     })
 }

@@ -94,7 +94,8 @@ fn is_share(found: &RequirementOutcome) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use inferometer_analysis::{Bound, Interval};
+    use inferometer_analysis::Interval;
+    use inferometer_model::spec::Relation;
 
     use super::*;
     use crate::lines::PAGE_WIDTH;
@@ -104,7 +105,7 @@ pub(crate) mod tests {
             requirement: format!("{}<500{unit}", quantity.replace("_schedule", "")),
             quantity: quantity.to_owned(),
             unit: unit.to_owned(),
-            bound: Bound::AtMost,
+            bound: Relation::Below,
             limit: 500.0,
             verdict: ThresholdVerdict::Met,
             value,

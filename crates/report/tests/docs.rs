@@ -64,7 +64,7 @@ fn metric_row(metric: &Metric) -> String {
 /// What a metric means in more words, and what other tools mean by it.
 fn explained_metric(metric: &Metric) -> String {
     let [title, formula, null_when, interval] =
-        [metric.title, metric.formula(), metric.null_when(), metric.interval].map(markdown);
+        [metric.title, metric.formula(), metric.null_when(), metric.interval()].map(markdown);
     let name = metric.name;
     let elsewhere = metric.elsewhere().into_iter();
     let elsewhere = elsewhere.map(|(tool, meaning)| format!("- {tool}: {}\n", markdown(meaning)));

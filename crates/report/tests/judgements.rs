@@ -3,8 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use inferometer_analysis::{
-    Bound, Interval, RequirementOutcome, Severity, Summary, ThresholdVerdict, Undecided, Verdict,
+    Interval, RequirementOutcome, Severity, Summary, ThresholdVerdict, Undecided, Verdict,
 };
+use inferometer_model::spec::Relation;
 use inferometer_report::terminal::Style;
 use inferometer_report::{Files, Judgement, json, junit, markdown, terminal};
 
@@ -18,7 +19,7 @@ fn outcome(requirement: &str, quantity: &str, verdict: ThresholdVerdict) -> Requ
         requirement: requirement.to_owned(),
         quantity: quantity.to_owned(),
         unit: if quantity == "error_rate" { "share" } else { "ms" }.to_owned(),
-        bound: Bound::AtMost,
+        bound: Relation::Below,
         limit: 500.0,
         verdict,
         value: Some(0.04),

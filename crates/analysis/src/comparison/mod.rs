@@ -12,7 +12,9 @@ mod runs;
 mod tests;
 mod tool_results;
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::LazyLock;
 
 use inferometer_model::study::Level;
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,7 @@ pub use self::layout::{LayoutFigures, Layouts};
 use crate::judge::Verdict;
 use crate::metric::{self, Better, Metric, Quantity, Statistic, Unit};
 use crate::statistics::{Estimate, Interval, UPPER, multiplicity, permutation};
+use crate::summary::write_document;
 use crate::tool_result::Tool;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -281,8 +284,8 @@ pub enum ComparisonProblem {
     NoCommonLevel(String),
 }
 
-/// Key, number of results, what is wrong with them, and the remedy.
-pub type Trouble = (&'static str, usize, &'static str, &'static str);
+/// What is wrong with results, by its key in `facts.json`, and with how many of them.
+pub type Trouble = (&'static str, usize);
 
 /// A result that can be compared with others of its kind.
 pub trait Compared: PartialEq + Sized {
@@ -397,14 +400,8 @@ impl Comparison {
     }
 
     /// The document as it is printed: indented, with a line feed at its end.
-    ///
-    /// # Panics
-    ///
-    /// Never: it has no maps and no number that is not finite.
     pub fn to_json_bytes(&self) -> Vec<u8> {
-        let mut bytes = serde_json::to_vec_pretty(self).expect("a comparison has no maps");
-        bytes.push(b'\n');
-        bytes
+        write_document(self)
     }
 }
 
@@ -433,15 +430,30 @@ impl Objection {
     }
 }
 
-/// A fact that runs should share: its key, the weight of a difference, its name, the remedy, and how it
-/// is read from a result.
-type Fact<R> = (&'static str, Weight, &'static str, &'static str, fn(&R) -> Option<String>);
+/// A fact that results should share: its key in `facts.json`, and how it is read from a result. Behind a
+/// slash stands what distinguishes two facts of one key.
+type Fact<R> = (&'static str, fn(&R) -> Option<String>);
+
+/// What is said where a fact differs, or where results have a trouble.
+#[derive(Deserialize)]
+struct FactTexts {
+    weight: Weight,
+    what: String,
+    remedy: String,
+}
+
+/// By what a result is called, and by key.
+static FACTS: LazyLock<BTreeMap<String, BTreeMap<String, FactTexts>>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("facts.json")).expect("tests read the embedded table")
+});
 
 /// An objection for each fact that both have and that differs.
-fn differing<R>(facts: &[Fact<R>], base: &R, other: &R, side: &str) -> Vec<Objection> {
-    let objection = |(key, weight, what, remedy, get): &Fact<R>| {
+fn differing<R: Compared>(facts: &[Fact<R>], base: &R, other: &R, side: &str) -> Vec<Objection> {
+    let objection = |(key, get): &Fact<R>| {
+        let FactTexts { weight, what, remedy } = FACTS.get(R::NOUN)?.get(*key)?;
         let (a, b) = (get(base)?, get(other)?);
         let text = format!("{what} differs: {a} in the base, {b} in {side}");
+        let key = key.split('/').next().unwrap_or_default();
         (a != b).then(|| Objection::new(key, *weight, side, text, remedy))
     };
     facts.iter().filter_map(objection).collect()
@@ -746,16 +758,15 @@ fn objections<R: Compared>(sides: &[Side<R>], groups: &[Group<'_, R>]) -> Vec<Ob
         let (all, noun, name) = (side.results.len(), R::NOUN, &side.name);
         let runs = side.runs();
         let of = |verdict| runs.iter().filter(|run| run.verdict == Some(verdict)).count();
-        let see = "see their warnings with `inferometer verify RUN --format page`";
-        let verdicts = [
-            ("invalid_runs", of(Verdict::Invalid), "are invalid and left out", see),
-            ("degraded_runs", of(Verdict::Degraded), "are degraded", see),
-        ];
-        for (key, count, what, remedy) in verdicts.into_iter().chain(R::troubles(side)) {
-            let text = format!("{count} of {all} {noun}s of {name} {what}");
-            found.extend(
-                (0 < count).then(|| Objection::new(key, Weight::Warning, name, text, remedy)),
-            );
+        let verdicts =
+            [("invalid_runs", of(Verdict::Invalid)), ("degraded_runs", of(Verdict::Degraded))];
+        let troubles = verdicts.into_iter().chain(R::troubles(side));
+        for (key, count) in troubles.filter(|(_, count)| 0 < *count) {
+            let texts = FACTS.get("troubles").and_then(|troubles| troubles.get(key));
+            found.extend(texts.map(|FactTexts { weight, what, remedy }| {
+                let text = format!("{count} of {all} {noun}s of {name} {what}");
+                Objection::new(key, *weight, name, text, remedy)
+            }));
         }
     }
     found.extend(named_twice(sides));

@@ -115,15 +115,10 @@ impl Compared for Summary {
 
     fn troubles(side: &Side<Self>) -> Vec<Trouble> {
         let is_partial = |run: &&Summary| run.run.partial && run.verdict != Verdict::Invalid;
-        let partial = side.results.iter().filter(is_partial).count();
-        let remedy = "run again to the end, so that both sides had the same work";
         let is_cached = |run: &&Summary| run.warnings.iter().any(|it| it.key == SEEN_BEFORE);
-        let cached = side.results.iter().filter(is_cached).count();
-        let fresh = "measure again with fresh prompts: leave out --seed";
-        let seen = "sent prompts that the server may have had in its cache";
         vec![
-            ("partial_runs", partial, "ended before their plan did", remedy),
-            ("seen_before", cached, seen, fresh),
+            ("partial_runs", side.results.iter().filter(is_partial).count()),
+            ("seen_before", side.results.iter().filter(is_cached).count()),
         ]
     }
 
@@ -153,8 +148,7 @@ fn stimulus(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
     if a.fingerprint == b.fingerprint {
         return found;
     }
-    let forbid = |(key, what, get)| (key, Weight::Forbids, what, SAME_LOAD, get);
-    found.extend(differing(&WORKLOAD.map(forbid), first, run, side));
+    found.extend(differing(&WORKLOAD, first, run, side));
     if found.is_empty() && a.tokenizer == b.tokenizer {
         let text = format!(
             "the workload of {side} differs ({} in the base, {} in {side}) in a property that is not in \
@@ -166,47 +160,37 @@ fn stimulus(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
     found
 }
 
-const SIMULATED: [Fact<Summary>; 1] = [(
-    "simulated",
-    Weight::Forbids,
-    "the source of the figures",
-    "compare measured runs with measured ones",
-    |it| Some(if it.run.simulated.is_some() { "simulated" } else { "measured" }.to_owned()),
-)];
+pub(super) const SIMULATED: [Fact<Summary>; 1] = [("simulated", |it| {
+    Some(if it.run.simulated.is_some() { "simulated" } else { "measured" }.to_owned())
+})];
 
-/// A property of the workload: key, name, and how it is read.
-type WorkloadFact = (&'static str, &'static str, fn(&Summary) -> Option<String>);
-
-const WORKLOAD: [WorkloadFact; 14] = [
-    ("api", "the API", |it| Some(it.run.api.to_string())),
-    ("streaming", "streaming", |it| {
-        Some(if it.run.streaming { "streamed" } else { "not streamed" }.to_owned())
-    }),
-    ("load", "the load", |it| Some(load(it))),
+/// Properties of the workload.
+pub(super) const WORKLOAD: [Fact<Summary>; 14] = [
+    ("api", |it| Some(it.run.api.to_string())),
+    ("streaming", |it| Some(if it.run.streaming { "streamed" } else { "not streamed" }.to_owned())),
+    ("load", |it| Some(load(it))),
     // Details are for loads that look alike without them.
-    ("load", "the load", |it| Some(format!("{} ({})", load(it), json(&it.run.load)))),
-    ("extent", "the number of requests", |it| match &it.run.extent {
+    ("load", |it| Some(format!("{} ({})", load(it), json(&it.run.load)))),
+    ("extent/requests", |it| match &it.run.extent {
         ExtentFacts::Requests(requests) => Some(requests.to_string()),
         ExtentFacts::Whole
         | ExtentFacts::DurationS(_)
         | ExtentFacts::UntilBoth { .. }
         | ExtentFacts::UntilFirst { .. } => None,
     }),
-    ("extent", "the end of the load", |it| Some(extent(&it.run.extent))),
-    ("warm_up", "the number of warm-up requests", |it| {
-        Some(it.run.warm_up.map_or(0, |facts| facts.requests).to_string())
-    }),
-    ("source", "the source of prompts", |it| Some(it.workload.source.name().to_owned())),
-    ("input_tokens", "the length of prompts", |it| Some(length(&it.workload.input_tokens))),
-    ("output_tokens", "the length of outputs", |it| Some(length(&it.workload.output_tokens))),
-    ("turns", "the number of turns", |it| Some(length(&it.workload.turns))),
-    ("files", "the data", |it| {
+    ("extent", |it| Some(extent(&it.run.extent))),
+    ("warm_up", |it| Some(it.run.warm_up.map_or(0, |facts| facts.requests).to_string())),
+    ("source", |it| Some(it.workload.source.name().to_owned())),
+    ("input_tokens", |it| Some(length(&it.workload.input_tokens))),
+    ("output_tokens", |it| Some(length(&it.workload.output_tokens))),
+    ("turns", |it| Some(length(&it.workload.turns))),
+    ("files", |it| {
         let hashes = it.workload.files.iter().map(|file| file.sha256.chars().take(12));
         let hashes: Vec<String> = hashes.map(Iterator::collect).collect();
         Some(if hashes.is_empty() { "none".to_owned() } else { hashes.join(", ") })
     }),
-    ("fields", "the fields of request bodies", |it| Some(json(&it.workload.fields))),
-    ("shared_parts", "prefixes, images, adapters or thinking", |it| {
+    ("fields", |it| Some(json(&it.workload.fields))),
+    ("shared_parts", |it| {
         let WorkloadFacts { prefix, images, adapters, turn_think, .. } = &it.workload;
         Some([json(prefix), json(images), json(adapters), json(turn_think)].join(" "))
     }),
@@ -246,67 +230,42 @@ fn sources(counts: &[(&str, u64)]) -> Option<String> {
     Some(used.collect::<Vec<_>>().join(" and ")).filter(|used| !used.is_empty())
 }
 
-const QUESTION: &str = "nothing to do if that is what you compare";
-pub(super) const QUESTION_OR_CAUSE: &str =
+const QUESTION_OR_CAUSE: &str =
     "nothing to do if that is what you compare; otherwise it may cause the change";
-const REPORT_USAGE: &str = "let both servers report `usage`";
 
 /// Facts without which some quantities are not the same, and facts that may be the subject of the
 /// comparison.
-const FACTS: [Fact<Summary>; 11] = [
-    (
-        TOKENIZER,
-        Weight::Withholds,
-        "the tokenizer",
-        "tokens do not have the same length; run both with the same --tokenizer",
-        |it| {
-            let facts = it.workload.tokenizer.as_ref();
-            let name = |hash: &str, name: &str| {
-                format!("{name} ({})", hash.chars().take(12).collect::<String>())
-            };
-            Some(facts.map_or_else(|| "none".to_owned(), |facts| name(&facts.sha256, &facts.name)))
-        },
-    ),
-    (OUTPUT_COUNTS, Weight::Withholds, "the source of output token counts", REPORT_USAGE, |it| {
+pub(super) const FACTS: [Fact<Summary>; 11] = [
+    (TOKENIZER, |it| {
+        let facts = it.workload.tokenizer.as_ref();
+        let name = |hash: &str, name: &str| {
+            format!("{name} ({})", hash.chars().take(12).collect::<String>())
+        };
+        Some(facts.map_or_else(|| "none".to_owned(), |facts| name(&facts.sha256, &facts.name)))
+    }),
+    (OUTPUT_COUNTS, |it| {
         let found = it.tokens.output_source;
         let marks = ("stream marks", found.stream_marks);
         sources(&[("usage", found.usage), marks, ("events", found.events)])
     }),
-    (INPUT_COUNTS, Weight::Withholds, "the source of input token counts", REPORT_USAGE, |it| {
+    (INPUT_COUNTS, |it| {
         let found = it.tokens.input_source;
         sources(&[("usage", found.usage), ("the requested length", found.asked)])
     }),
-    (SLO, Weight::Withholds, "the SLO of a request", "run both with the same --slo", |it| {
+    (SLO, |it| {
         let slos = it.request_slos.as_ref()?.promises.iter().map(|slo| slo.promise.as_str());
         Some(slos.collect::<Vec<_>>().join(", "))
     }),
-    (
-        "model",
-        Weight::Warning,
-        "the model",
-        "tokens of another vocabulary do not have the same length; to compare models, prefer quantities \
-         per request",
-        |it| Some(format!("`{}`", it.run.model)),
-    ),
-    ("http", Weight::Warning, "the HTTP version", "run both with the same --http", |it| {
-        Some(json(&it.run.http))
-    }),
-    ("profile", Weight::Note, "the simulated profile", QUESTION, |it| {
-        Some(it.run.simulated.as_ref()?.profile.clone())
-    }),
-    ("engine", Weight::Note, "the simulated engine", QUESTION, |it| {
-        Some(it.run.simulated.as_ref()?.engine.clone())
-    }),
-    ("target", Weight::Note, "the server", QUESTION, |it| {
+    ("model", |it| Some(format!("`{}`", it.run.model))),
+    ("http", |it| Some(json(&it.run.http))),
+    ("profile", |it| Some(it.run.simulated.as_ref()?.profile.clone())),
+    ("engine", |it| Some(it.run.simulated.as_ref()?.engine.clone())),
+    ("target", |it| {
         let is_server = it.run.simulated.is_none() && !it.run.embedded;
         is_server.then(|| it.run.target.clone())
     }),
-    ("tool_version", Weight::Note, "the version of Inferometer", QUESTION, |it| {
-        Some(it.run.tool_version.clone())
-    }),
-    ("engine_speed", Weight::Note, "the speed of the embedded engine", QUESTION, |it| {
-        Some(it.run.engine_speed.unwrap_or(1.0).to_string())
-    }),
+    ("tool_version", |it| Some(it.run.tool_version.clone())),
+    ("engine_speed", |it| Some(it.run.engine_speed.unwrap_or(1.0).to_string())),
 ];
 
 /// Metadata keys that describe the hardware of a server.
@@ -318,24 +277,16 @@ fn is_about_hardware(key: &str) -> bool {
 }
 
 /// What servers or their machines report.
-const SYSTEM: [Fact<Summary>; 6] = [
-    ("system.gpus", Weight::Warning, "the hardware", QUESTION_OR_CAUSE, gpus),
-    ("system.gpus_used", Weight::Warning, "the number of GPUs in use", QUESTION_OR_CAUSE, |it| {
-        it.system.server.as_ref()?.gpus_used.map(|gpus| gpus.to_string())
-    }),
-    ("system.gpu_driver", Weight::Note, "the GPU driver", QUESTION_OR_CAUSE, |it| {
-        it.system.server.as_ref()?.machine.as_ref()?.gpu_driver.clone()
-    }),
-    ("system.gpu_runtime", Weight::Note, "the GPU runtime", QUESTION_OR_CAUSE, |it| {
-        it.system.server.as_ref()?.machine.as_ref()?.gpu_runtime.clone()
-    }),
-    ("system.version", Weight::Note, "the server's version", QUESTION_OR_CAUSE, |it| {
+pub(super) const SYSTEM: [Fact<Summary>; 6] = [
+    ("system.gpus", gpus),
+    ("system.gpus_used", |it| it.system.server.as_ref()?.gpus_used.map(|gpus| gpus.to_string())),
+    ("system.gpu_driver", |it| it.system.server.as_ref()?.machine.as_ref()?.gpu_driver.clone()),
+    ("system.gpu_runtime", |it| it.system.server.as_ref()?.machine.as_ref()?.gpu_runtime.clone()),
+    ("system.version", |it| {
         let server = it.system.server.as_ref()?;
         Some(format!("{} {}", server.software.as_deref().unwrap_or("it"), server.version.as_ref()?))
     }),
-    ("system.start_command", Weight::Note, "the start command", QUESTION_OR_CAUSE, |it| {
-        it.system.server.as_ref()?.start_command.clone()
-    }),
+    ("system.start_command", |it| it.system.server.as_ref()?.start_command.clone()),
 ];
 
 /// Names in the order of the machine; what an engine pretends is compared by its profile.

@@ -14,6 +14,7 @@ use crate::metric::{LatencyOrigin, METRICS, MetricValue};
 use crate::run::{ExtentFacts, LoadFacts};
 use crate::statistics::Interval;
 use crate::summary::{Summary, summarize};
+use crate::tool_result::ToolResult;
 
 /// A run with this output throughput; all else is the calm run's.
 fn run(seed: u64, throughput: f64) -> Summary {
@@ -370,4 +371,34 @@ fn a_document_reads_back_as_it_was_written() {
     assert!((one.per_gpu.value - 125.0).abs() < 1e-9 && (one.node.value - 1_000.0).abs() < 1e-9);
     let change = two.change.unwrap();
     assert!((change.value - 2.0 * found.outcomes[0].change.unwrap().value).abs() < 1e-12);
+}
+
+#[test]
+fn every_fact_and_trouble_has_its_texts() {
+    let texts = |noun: &str, key: &str| {
+        let found = &FACTS[noun][key];
+        assert!(!found.what.is_empty() && !found.remedy.is_empty(), "{noun} {key}");
+    };
+    let own =
+        runs::SIMULATED.iter().chain(&runs::WORKLOAD).chain(&runs::FACTS).chain(&runs::SYSTEM);
+    own.for_each(|(key, _)| texts(Summary::NOUN, key));
+    let foreign = tool_results::LOAD_FACTS.iter().chain(&tool_results::SUBJECT_FACTS);
+    foreign.for_each(|(key, _)| texts(ToolResult::NOUN, key));
+    let troubles = <Summary as Compared>::troubles(&empty_side());
+    let foreign = <ToolResult as Compared>::troubles(&empty_side());
+    let own = ["invalid_runs", "degraded_runs"].map(|key| (key, 0));
+    for (key, _) in own.into_iter().chain(troubles).chain(foreign) {
+        texts("troubles", key);
+    }
+}
+
+fn empty_side<R>() -> Side<R> {
+    Side {
+        name: String::new(),
+        source: String::new(),
+        results: Vec::new(),
+        rows: Vec::new(),
+        failed: Vec::new(),
+        suite: None,
+    }
 }

@@ -7,8 +7,7 @@ use inferometer_model::fmt;
 use inferometer_model::study::Level;
 
 use super::{
-    Compared, Fact, Objection, SLO, Side, SideFacts, SideRun, TOKENIZER, Trouble, Weight,
-    differing, runs::QUESTION_OR_CAUSE,
+    Compared, Fact, Objection, SLO, Side, SideFacts, SideRun, TOKENIZER, Trouble, Weight, differing,
 };
 use crate::metric::{self, Better, Metric, Quantity, Statistic};
 use crate::statistics::{Estimate, Percentile};
@@ -106,24 +105,9 @@ impl Compared for ToolResult {
             side.compared().filter(|(_, result)| result.marks.iter().any(is)).count()
         };
         vec![
-            (
-                "cut_results",
-                marked(|mark| matches!(mark, Mark::Cut { .. })),
-                "completed fewer requests than planned: their figures cover only a part",
-                "measure again to the end, so that both sides had the same work",
-            ),
-            (
-                "failures",
-                marked(|mark| matches!(mark, Mark::Failures { .. })),
-                "have failed requests, which are not in the latencies",
-                "find the cause of the failures; a server that drops requests looks fast",
-            ),
-            (
-                "saturated",
-                marked(|mark| matches!(mark, Mark::Saturated { .. })),
-                "did not reach the requested rate: their latencies grow with the length of the run",
-                "compare at a rate that both sides can serve",
-            ),
+            ("cut_results", marked(|mark| matches!(mark, Mark::Cut { .. }))),
+            ("failures", marked(|mark| matches!(mark, Mark::Failures { .. }))),
+            ("saturated", marked(|mark| matches!(mark, Mark::Saturated { .. }))),
         ]
     }
 
@@ -145,47 +129,27 @@ impl Compared for ToolResult {
 
 const LOAD: &str = "measure both with the same load, and change only the server";
 
-const LOAD_FACTS: [Fact<ToolResult>; 5] = [
-    ("simulated", Weight::Forbids, "the source of the figures", LOAD, |it| {
-        Some(if it.source.simulated { "simulated" } else { "measured" }.to_owned())
-    }),
-    ("load", Weight::Forbids, "the load", LOAD, |it| Some(it.level().to_string())),
+pub(super) const LOAD_FACTS: [Fact<ToolResult>; 5] = [
+    ("simulated", |it| Some(if it.source.simulated { "simulated" } else { "measured" }.to_owned())),
+    ("load", |it| Some(it.level().to_string())),
     // Of a rate; a difference of concurrencies is one of the load.
-    ("max_concurrency", Weight::Warning, "the concurrency limit", LOAD, |it| {
+    ("max_concurrency", |it| {
         let limit = it.max_concurrency;
         let is_rate = matches!(it.level(), Level::Rate(_));
         is_rate.then(|| limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string()))
     }),
-    ("burstiness", Weight::Warning, "the burstiness", LOAD, |it| Some(it.burstiness?.to_string())),
-    ("requests", Weight::Warning, "the number of requests", LOAD, |it| {
+    ("burstiness", |it| Some(it.burstiness?.to_string())),
+    ("requests", |it| {
         let ended = || Some(it.completed? + it.failed.unwrap_or(0));
         Some(it.requests_planned.or_else(ended)?.to_string())
     }),
 ];
 
-const SUBJECT_FACTS: [Fact<ToolResult>; 4] = [
-    (
-        TOKENIZER,
-        Weight::Withholds,
-        "the tokenizer",
-        "tokens do not have the same length; measure both with one tokenizer",
-        |it| it.tokenizer.clone(),
-    ),
-    ("model", Weight::Warning, "the model", QUESTION_OR_CAUSE, |it| it.model.clone()),
-    (
-        "tool",
-        Weight::Warning,
-        "the tool",
-        "a difference between the clients looks like one between the servers: measure both with one tool",
-        |it| Some(it.source.tool.name().to_owned()),
-    ),
-    (
-        "tensor_parallel",
-        Weight::Note,
-        "the tensor-parallel size",
-        "use --gpus N to compare nodes of equal size",
-        |it| Some(it.tensor_parallel?.to_string()),
-    ),
+pub(super) const SUBJECT_FACTS: [Fact<ToolResult>; 4] = [
+    (TOKENIZER, |it| it.tokenizer.clone()),
+    ("model", |it| it.model.clone()),
+    ("tool", |it| Some(it.source.tool.name().to_owned())),
+    ("tensor_parallel", |it| Some(it.tensor_parallel?.to_string())),
 ];
 
 /// Differences in load, subject and token counts.

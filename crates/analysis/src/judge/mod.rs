@@ -206,7 +206,7 @@ impl Verdict {
 
 /// Every remedy with the key of its warning. A key may carry a suffix where a warning has several.
 pub static REMEDIES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
-    let lines = warnings::REMEDY_TEXTS.lines().chain(crate::set::REMEDY_TEXTS.lines());
+    let lines = include_str!("remedies.txt").lines();
     let remedies = lines.filter_map(|line| line.split_once(": "));
     remedies.flat_map(|(keys, text)| keys.split(", ").map(move |key| (key, text))).collect()
 });
@@ -314,7 +314,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         if !run.manifest.spec.is_open_loop() {
             return Err("a closed loop has no schedule".into());
         }
-        p99(run.p99(&metric::SEND_LAG), "requests were sent late by", NOTHING_SENT.0)
+        p99(run.p99(&metric::SEND_LAG), "requests were sent late by", NOTHING_SENT)
     }),
     check(CheckKind::ClientLag, "ms", Some(CLIENT_MS), |run| {
         let lag = run.p99(&metric::CLIENT_LAG);
@@ -384,7 +384,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         if new_prompts(&run.manifest.spec.workload.source).is_none() {
             return Err("this workload may repeat prompts".into());
         }
-        let share = cached_share(run.measured).ok_or(CACHE_UNKNOWN.0)?;
+        let share = cached_share(run.measured).ok_or(CACHE_UNKNOWN)?;
         found(Some(share), format!("{} of the input came from the prefix cache", percent(share)))
     }),
     check(CheckKind::ServerRestart, "restarts", RESTARTS, |run| {
@@ -495,12 +495,12 @@ fn p99(value: Option<f64>, what: &str, missing: &str) -> Finding {
 }
 
 fn answered(measured: &Measured) -> Result<(), String> {
-    if measured.ok == 0 { Err(NOTHING_OK.0.to_owned()) } else { Ok(()) }
+    if measured.ok == 0 { Err(NOTHING_OK.to_owned()) } else { Ok(()) }
 }
 
 fn with_tokens(measured: &Measured) -> Result<(), String> {
     answered(measured)?;
-    if measured.generates { Ok(()) } else { Err(NO_TOKENS.0.to_owned()) }
+    if measured.generates { Ok(()) } else { Err(NO_TOKENS.to_owned()) }
 }
 
 fn server<'a>(run: &'a RunContext<'_>) -> Result<&'a ServerSide, String> {

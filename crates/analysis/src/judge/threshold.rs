@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use super::warnings::{ERRORS_SHARE, SEEN_BEFORE};
 use super::{CheckKind, CheckState, Severity, Verdict};
 use crate::metric::{
-    self, Better, Distribution, LatencyOrigin, Metric, MetricValues, Missing, Quantity,
-    QuantityProblem, Shape, Statistic, Unit, Visible,
+    self, Better, Distribution, LatencyOrigin, Metric, MetricValues, Quantity, QuantityProblem,
+    Shape, Statistic, Unit, Visible,
 };
 use crate::record::Measured;
 use crate::statistics::{
@@ -591,7 +591,7 @@ impl RequestSlos {
     /// With the reasons of those that no answer shows.
     pub(crate) fn with_reasons(mut self, measured: &Measured) -> Self {
         for slo in &mut self.promises {
-            slo.reason = measured.unseen(slo).map(|Missing(reason)| reason.to_owned());
+            slo.reason = measured.unseen(slo).map(str::to_owned);
         }
         self
     }
@@ -647,7 +647,8 @@ pub struct RequirementOutcome {
     /// The number that was compared, such as `ttft_schedule.p99`.
     pub quantity: String,
     pub unit: String,
-    pub bound: Bound,
+    /// On which side of the limit it is met.
+    pub bound: Relation,
     /// In that unit.
     pub limit: f64,
     /// Written as `pass`, `fail` or `undecided`.
@@ -662,14 +663,6 @@ pub struct RequirementOutcome {
     pub runs: u64,
     /// Why it is undecided, or what the verdict leaves open.
     pub reason: Option<String>,
-}
-
-/// On which side of the limit it is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Bound {
-    AtMost,
-    AtLeast,
 }
 
 /// JSON form of a verdict on a requirement.
@@ -811,10 +804,7 @@ impl Requirement {
             requirement: self.text.clone(),
             quantity: self.quantity().to_string(),
             unit: self.quantity().metric().unit.name().to_owned(),
-            bound: match self.threshold.relation {
-                Relation::Below => Bound::AtMost,
-                Relation::Above => Bound::AtLeast,
-            },
+            bound: self.threshold.relation,
             limit: self.threshold.limit,
             verdict,
             value: estimate.map(|found| found.value),

@@ -1,8 +1,10 @@
 //! The table of warnings about a run.
 //!
 //! A warning is one entry of [`RULES`]: its key, the check it belongs to, and the condition that raises
-//! it with severity and text. Its remedy is its line of [`REMEDY_TEXTS`]. To add one, add both, and tests
-//! that raise it and that do not. The order of the table is the order among warnings of equal severity.
+//! it with severity and text. Its remedy is its line of `remedies.txt`, behind its key, or behind several
+//! keys that share it; a key has a suffix where its warning has several remedies. To add one, add both,
+//! and tests that raise it and that do not. The order of the table is the order among warnings of equal
+//! severity.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -1054,89 +1056,6 @@ fn throttled(
     let shown = percent(share);
     Some((share, format!("GPU {gpu} was throttled by {cause} in {shown} of the samples")))
 }
-
-/// The remedy of each warning above, one to a line behind its key, or behind several keys that share
-/// it. A key has a suffix where its warning has several remedies.
-pub(crate) const REMEDY_TEXTS: &str = r"
-nothing-ok: look at the failures, and check that the server answers a single request
-all-cut: run longer, request shorter outputs, or allow more time to drain (--drain-timeout)
-all-cut-interrupted: run it again to the end
-errors: look at the failures; latencies describe only the requests that succeeded, so lower the load or fix the server before comparing
-partial-workers: read the log of each worker that is named, and measure again: the server received less load than requested
-worker-alone: merge the runs of all workers with inferometer merge, and read that run
-workers-late: give the workers more time to begin (--start-at, start_in), and measure again
-workers-clock: synchronize the clocks with chrony, or run all workers on one machine; only times of different workers are affected, and no latency is
-worker-lag: give each worker cores of its own, or use more workers
-partial: run it again to the end before comparing it with another run
-cut-at-limit: allow more time to drain (--drain-timeout), or lower the load: slow answers are missing from the latencies
-stale-pool: open a connection for each request (--connections new), or raise the server's keep-alive timeout
-connections-closed: let the server, or the proxy before it, keep idle connections open; or measure connections on purpose (--connections new)
-dialling-failed: raise the server's limits on connections; requests that lacked a connection opened their own, which is part of their latency
-held-by-cap: the result is of a capped open loop, and latencies from schedule include the delay; raise --max-concurrency or lower the rate to measure an open loop
-backlog: the server does not keep up with this rate: lower it, or raise --max-concurrency
-insecure: make this system trust the server's certificate, and remove --insecure
-proxy-variables: none needed; unset them to be sure
-odd-address: check that this is the server that you mean, and use an address that it listens on
-extrapolated: lower the load, or learn the profile again from runs that reach it; the intervals do not include this error
-few-requests: send more requests (--requests)
-short-run: measure for longer (--duration, --requests)
-few-rounds: send more requests (--requests), or measure for longer (--duration)
-sent-late-relative: give the client idle cores (--client-cores, --pin-cores), or run it on another machine
-arrival-width-relative: give the client idle cores (--client-cores, --pin-cores), or run it on another machine
-driver-busy: drive the load with more threads (--client-cores), or from more than one machine
-grouped-events: measure the server without the proxy in between, or switch its buffering off; TTFT and ITL describe the groups
-server-ttft: measure from a machine next to the server, without a proxy in between
-late-end: nothing to do at the client: the server, or a proxy, ends its streams late
-outliers: look at the slow answers in the raw records; a mean describes them badly
-tokens-per-event: ask the server for token counts in its stream (vLLM: continuous usage), or compare with a tokenizer
-rate-missed, arrivals-bunched: give the client more cores or a separate machine, or lower the rate
-rate-missed-unsent: look at why requests were not sent (errors by cause), or lower the rate: the server received less load than requested
-arrivals-unlike: use another --seed, and report the run directory as a bug if it happens again
-slots-empty: give the client more cores, or look for requests that fail before they are sent: the concurrency was lower than requested
-piling-up: lower the rate: latencies grow with the length of the run; measure the capacity with a closed loop
-never-settled: run longer, or warm the server up first (--warm-up), to see whether it reaches a steady state
-littles-law: requests were lost, or their records are inconsistent: run it again, and report the run directory as a bug if it happens again
-server-in-flight: check whether other clients use the server, whether a proxy queues requests, and whether the metrics are those of the server that answers
-sent-late: give the client more cores, or lower the rate
-client-lag, loop-lag, arrival-width, capacity-used: give the client more cores or a separate machine, or lower the load
-loop-paused: keep the client from being suspended or starved of CPU, and run it again
-cpu-stolen: measure from a machine, or a virtual machine, with dedicated CPUs
-clock-jump: let time synchronisation slew the clock instead of stepping it, and run it again
-clock-order: do not use these numbers; run it again, and report the run directory as a bug
-journal-waits: write the run to a faster disk
-client-resource: raise the limit of open files, widen the range of local ports, or lower the load
-no-kernel-stamps: none needed while the loop lag is small; kernel timestamps need Linux
-cache-contamination: the server has seen these prompts before: use another --seed, restart the server, or disable its prefix cache
-cache-contamination-vllm-random: vllm-random sends the same prompts in every run: restart the server between runs, or disable its prefix cache
-seen-before: a prefix cache may have answered them: use another --seed, restart the server, or let it report cached tokens (vLLM: --enable-prompt-tokens-details)
-repeated-prompts: a prefix cache answers a repeated prompt faster: send fewer requests, add data, or disable the cache
-conversations-broken: look at the failures; metrics of later turns describe only the conversations that continued
-model-mismatch: request the model by the name that the server reports, or measure another server
-not-streaming: check that neither the server nor a proxy buffers the stream; TTFT is the time of the whole answer here
-no-output: none needed while they are few: such an answer has no TTFT and no E2E, and is missing from these metrics
-output-length: make the server ignore its end-of-sequence token, or request lengths that the model generates on average
-input-length: use the server's counts; without a tokenizer, prompt lengths are estimates
-usage-zero: fix the server's usage; until then, tokens are counted from the stream
-usage-mismatch: totals use the usage and gaps use the stream; compare only with runs of the same server
-above-max-tokens: token throughput and TPOT count tokens that were not delivered, or that max_tokens excludes; check how the server counts before comparing it with another
-token-source: let the server report usage; an event may carry more or less than one token
-data-after-done: fix the server; the data after [DONE] was ignored
-missing-done: look for a proxy that truncates streams, or for two servers behind one address
-server-restarted: find out why it ended (its log, the memory of its machine), and measure again
-server-replicas: point --metrics-path at the metrics of one replica, or turn scraping off (--telemetry off)
-replicas-uneven: look at how the router distributes requests (round-robin, by load, by prefix), and whether one replica is slower; the slowest replica sets the tail of all
-server-tokens-more: other clients may have used the server during the run: measure when no other client does
-server-tokens-fewer: the metrics may be those of one of several replicas, or of another server: point --metrics-path or the URL at the server that answers
-gpus-idle: set where the GPUs of the server are read from (--gpu-telemetry), if it has any
-gpu-throttled: check the power supply and the health of the board (nvidia-smi -q, amd-smi metric), and measure again
-gpu-throttled-thermal, gpu-hot: check the cooling of the machine, let it cool down between runs (--cool-down), and measure again
-gpu-power-limit: none needed if the limit is intended; otherwise raise it (nvidia-smi -pl, amd-smi set), and compare only runs with the same limit
-gpu-memory-full: reduce the memory of the server, or its context length, if it preempts requests or runs out of memory
-preemptions: preempted requests are computed again: lower the concurrency, shorten the context, or give the KV cache more memory (vLLM: --gpu-memory-utilization)
-gpu-newcomers: measure when no other process uses the GPUs; if they are workers of the server, warm it up first (--warm-up)
-client-cpu-full: give the client a separate machine, or cores that the server does not use
-client-memory-low: stop other programs on the client's machine, or measure from a machine with more memory
-";
 
 #[cfg(test)]
 mod tests;

@@ -15,9 +15,6 @@ pub(super) const LATENCY: Metric = Metric {
     unit: Unit::Milliseconds,
     better: Better::Lower,
     headline: Headline::Never,
-    interval: "one value per request, in the order of time; the interval of the mean \
-        and of each percentile comes from blocks of consecutive requests, because neighbours share \
-        the server's state and carry less information than independent ones",
     is_telemetry: false,
     source: Source::Latency(IN_STREAMS),
 };
@@ -54,15 +51,12 @@ const ON_REQUESTS: Latency = Latency {
     ..IN_STREAMS
 };
 
-const OF_GAPS: &str = "all gaps of a request count as one cluster, and consecutive requests as \
-    blocks: thousands of gaps of a few answers carry little information";
-
 /// The share of an answer's tokens that may have come with its first arrival without being counted there:
 /// with more, TPOT would be a guess.
 const TOKENS_UNKNOWN: f64 = 0.05;
 
-const NO_OUTPUT: Missing = Missing("no ok answer carried output");
-const NO_GAPS: Missing = Missing("no ok answer came in more than one arrival");
+const NO_OUTPUT: Missing = "no ok answer carried output";
+const NO_GAPS: Missing = "no ok answer came in more than one arrival";
 
 /// TTFT.
 pub static TTFT: Metric = Metric {
@@ -83,11 +77,7 @@ pub static TTFT_SCHEDULE: Metric = Metric {
 /// TTFC.
 pub static TTFC: Metric = Metric {
     source: measured(
-        Latency {
-            absent: Missing("no ok answer carried content"),
-            in_steady_window: false,
-            ..IN_STREAMS
-        },
+        Latency { absent: "no ok answer carried content", in_steady_window: false, ..IN_STREAMS },
         |request, ruler| {
             let first = request.output.first_content.filter(|_| request.is_streamed());
             ruler.ms(request.sent, first?)
@@ -109,16 +99,12 @@ pub static TTST: Metric = Metric {
 };
 
 /// ICL.
-pub static ICL: Metric = Metric {
-    interval: OF_GAPS,
-    source: pooled(Visible::InStreams, NO_GAPS),
-    ..latency_named("icl", "icl_ms", "ICL")
-};
+pub static ICL: Metric =
+    Metric { source: pooled(Visible::InStreams, NO_GAPS), ..latency_named("icl", "icl_ms", "ICL") };
 
 /// ITL.
 pub static ITL: Metric = Metric {
     headline: Headline::Always,
-    interval: OF_GAPS,
     source: pooled(Visible::InStreams, NO_GAPS),
     ..latency_named("itl", "itl_ms", "ITL")
 };
@@ -128,7 +114,7 @@ pub static TPOT: Metric = Metric {
     headline: Headline::Always,
     source: measured(
         Latency {
-            absent: Missing("no ok answer shows how many tokens came after its first arrival"),
+            absent: "no ok answer shows how many tokens came after its first arrival",
             ..IN_GROUPS
         },
         |request, ruler| {
@@ -178,7 +164,7 @@ pub static SEND_LAG: Metric = Metric {
 
 /// What a latency has in common that the server reports of each request.
 const REPORTED: Latency = Latency { absent: NO_REPORT, in_steady_window: false, ..ON_ANSWERS };
-const NO_REPORT: Missing = Missing("the server does not report it with its answers");
+const NO_REPORT: Missing = "the server does not report it with its answers";
 
 const fn reported_named(name: &'static str, key: &'static str, title: &'static str) -> Metric {
     Metric { is_telemetry: true, ..latency_named(name, key, title) }
@@ -224,14 +210,12 @@ const CLOCKS_APART_MS: f64 = 2.0;
 
 /// Client lag.
 pub static CLIENT_LAG: Metric = Metric {
-    interval: OF_GAPS,
-    source: pooled(Visible::OnRequests, Missing("no read carries a kernel stamp")),
+    source: pooled(Visible::OnRequests, "no read carries a kernel stamp"),
     ..latency_named("client_lag", "client_lag_ms", "Client lag")
 };
 
 /// Arrival width.
 pub static ARRIVAL_WIDTH: Metric = Metric {
-    interval: OF_GAPS,
-    source: pooled(Visible::OnAnswers, Missing("no read brought more than one output event")),
+    source: pooled(Visible::OnAnswers, "no read brought more than one output event"),
     ..latency_named("arrival_width", "arrival_width_ms", "Arrival width")
 };

@@ -106,8 +106,6 @@ pub struct Metric {
     pub unit: Unit,
     pub better: Better,
     pub headline: Headline,
-    /// How its confidence interval is computed.
-    pub interval: &'static str,
     /// Reported by the server or its GPUs, or made of a price: a run without them lacks nothing, and
     /// pages leave it out.
     pub is_telemetry: bool,
@@ -156,8 +154,7 @@ pub enum Shape {
 }
 
 /// Why a number is not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Missing(pub(crate) &'static str);
+pub(crate) type Missing = &'static str;
 
 /// How a latency is measured.
 #[derive(Clone, Copy, Debug)]
@@ -214,8 +211,18 @@ impl Metric {
     }
 
     pub fn null_when(&self) -> &'static str {
-        let absent = self.latency().map_or(NOTHING_OK.0, |latency| latency.absent.0);
+        let absent = self.latency().map_or(NOTHING_OK, |latency| latency.absent);
         self.described().find_map(|line| line.strip_prefix("Null when: ")).unwrap_or(absent)
+    }
+
+    /// How its confidence interval is computed.
+    pub fn interval(&self) -> &'static str {
+        self.described().find_map(|line| line.strip_prefix("Interval: ")).unwrap_or_default()
+    }
+
+    /// The figure whose error a prediction of it has; `None` where its error is not known.
+    pub(crate) fn predicted_as(&self) -> Option<&'static str> {
+        self.described().find_map(|line| line.strip_prefix("Predicted as: "))
     }
 
     /// Other tools, and how their definitions differ.
@@ -286,7 +293,7 @@ impl Metric {
         match self.source {
             Source::Latency(_) => MetricValue::Distribution(match &measured.series(self).found {
                 Ok(found) => found.clone(),
-                Err(Missing(reason)) => Distribution::nothing(reason),
+                Err(reason) => Distribution::nothing(reason),
             }),
             Source::Scalar(formula, interval) => {
                 MetricValue::Scalar(self.scalar(formula(measured), interval(measured)))
@@ -298,19 +305,19 @@ impl Metric {
     fn number(&self, measured: &Measured) -> Result<f64, Missing> {
         match self.source {
             Source::Scalar(formula, _) => formula(measured),
-            Source::Latency(_) => Err(Missing("it is no single number")),
+            Source::Latency(_) => Err("it is no single number"),
         }
     }
 
     fn scalar(&self, found: Result<f64, Missing>, interval: Option<Interval>) -> Scalar {
         let finite = found.and_then(|value| {
-            if value.is_finite() { Ok(value) } else { Err(Missing("it is not a finite number")) }
+            if value.is_finite() { Ok(value) } else { Err("it is not a finite number") }
         });
         Scalar {
             value: finite.ok(),
             interval: finite.ok().and_then(|value| Some(interval?.including(value))),
             unit: self.unit.name().to_owned(),
-            reason: finite.err().map(|Missing(reason)| reason.to_owned()),
+            reason: finite.err().map(str::to_owned),
         }
     }
 }
@@ -353,8 +360,8 @@ impl Headline {
 }
 
 /// Why a metric of answers has no value when there is no answer.
-pub(crate) const NOTHING_OK: Missing = Missing("no request ended ok");
-pub(crate) const NOTHING_SENT: Missing = Missing("no request was sent");
+pub(crate) const NOTHING_OK: Missing = "no request ended ok";
+pub(crate) const NOTHING_SENT: Missing = "no request was sent";
 
 #[cfg(test)]
 mod tests {
@@ -477,7 +484,7 @@ mod tests {
     #[test]
     fn explanations_are_fragments_that_stand_on_one_line() {
         for metric in METRICS {
-            let texts = [metric.formula(), metric.null_when(), metric.interval];
+            let texts = [metric.formula(), metric.null_when(), metric.interval()];
             let elsewhere = metric.elsewhere().into_iter().map(|(_, text)| text);
             for text in texts.into_iter().chain(elsewhere) {
                 assert!(!text.is_empty() && !text.contains("  "), "{}: {text}", metric.name);

@@ -14,8 +14,6 @@ use crate::statistics::Interval;
 const RATE: Metric = Metric {
     unit: Unit::TokensPerSecond,
     better: Better::Higher,
-    interval: "the window is cut into slices, none shorter than a request; the interval \
-        comes from how much their rates differ",
     source: plain(Measured::output_throughput),
     ..LATENCY
 };
@@ -26,22 +24,13 @@ const fn rate_named(name: &'static str, title: &'static str) -> Metric {
 
 /// What the server and its GPUs report.
 const fn telemetry_named(name: &'static str, title: &'static str) -> Metric {
-    Metric { name, title, is_telemetry: true, interval: WITHIN_NONE, ..RATE }
+    Metric { name, title, is_telemetry: true, ..RATE }
 }
 
 /// A number without an interval within the run.
 const fn plain(value: fn(&Measured) -> Result<f64, Missing>) -> Source {
     Source::Scalar(value, |_| None)
 }
-
-const WITHIN_NONE: &str = "none within a run; between repeated runs by Student's t";
-const OF_RATIO: &str = "a ratio of two sums over requests, with blocks of consecutive requests as \
-    for latencies";
-const OF_SHARE: &str = "Wilson's interval on the effective number of requests, which stays within \
-    0 to 100 % and is not empty where all requests succeeded or all failed";
-const OF_COST: &str = "that of the throughput, inverted";
-const OF_EXTREME: &str = "none within a run: nothing bounds the largest of its values; between \
-    repeated runs by Student's t";
 
 /// Request throughput.
 pub static REQUEST_THROUGHPUT: Metric = Metric {
@@ -83,7 +72,7 @@ pub static PER_USER_THROUGHPUT: Metric = Metric {
     source: Source::Scalar(
         |m| {
             m.generated()?;
-            let open = Missing("an open loop has no fixed number of users to share among");
+            let open = "an open loop has no fixed number of users to share among";
             let users = users(m).ok_or(open)?;
             Ok(m.output_throughput()? / users)
         },
@@ -97,15 +86,14 @@ pub static PER_USER_THROUGHPUT: Metric = Metric {
 
 /// Peak output throughput.
 pub static PEAK_OUTPUT_THROUGHPUT: Metric = Metric {
-    interval: OF_EXTREME,
     source: plain(|m| {
         m.generated()?;
         if m.ok == 0 {
             return Err(NOTHING_OK);
         }
-        let tokens = m.busiest_second.ok_or(Missing("no ok answer carried output"))?;
+        let tokens = m.busiest_second.ok_or("no ok answer carried output")?;
         if m.extremes.window().duration_s.is_none_or(|seconds| seconds < 1.0) {
-            return Err(Missing("the run was shorter than the second that a peak is taken over"));
+            return Err("the run was shorter than the second that a peak is taken over");
         }
         Ok(tokens as f64)
     }),
@@ -117,7 +105,6 @@ pub static CONCURRENCY_MEAN: Metric = Metric {
     unit: Unit::Requests,
     better: Better::Neither,
     headline: Headline::OpenLoop,
-    interval: WITHIN_NONE,
     source: plain(|m| {
         let concurrency = m.concurrency.ok_or(NOTHING_SENT)?;
         let duration_ns = m.extremes.duration_ns().filter(|ns| 0 < *ns).ok_or(NO_TIME)?;
@@ -131,7 +118,6 @@ pub static CONCURRENCY_PEAK: Metric = Metric {
     unit: Unit::Requests,
     better: Better::Neither,
     headline: Headline::OpenLoop,
-    interval: OF_EXTREME,
     source: plain(|m| Ok(m.concurrency.ok_or(NOTHING_SENT)?.peak as f64)),
     ..rate_named("concurrency_peak", "Peak concurrency")
 };
@@ -141,10 +127,9 @@ pub static ERROR_RATE: Metric = Metric {
     unit: Unit::Share,
     better: Better::Lower,
     headline: Headline::Always,
-    interval: OF_SHARE,
     source: Source::Scalar(
         |m| match m.attempted {
-            0 => Err(Missing("no request was attempted")),
+            0 => Err("no request was attempted"),
             attempted => Ok((attempted - m.ok) as f64 / attempted as f64),
         },
         |m| m.intervals.failed,
@@ -164,10 +149,9 @@ pub static GOODPUT: Metric = Metric {
 pub static ATTAINMENT: Metric = Metric {
     unit: Unit::Share,
     headline: Headline::Always,
-    interval: OF_SHARE,
     source: Source::Scalar(
         |m| match m.kept_slos()? {
-            slos if slos.scheduled == 0 => Err(Missing("no request was scheduled")),
+            slos if slos.scheduled == 0 => Err("no request was scheduled"),
             slos => Ok(slos.met as f64 / slos.scheduled as f64),
         },
         |m| m.intervals.kept,
@@ -178,7 +162,6 @@ pub static ATTAINMENT: Metric = Metric {
 /// Fluidity index.
 pub static FLUIDITY: Metric = Metric {
     unit: Unit::Share,
-    interval: OF_SHARE,
     source: Source::Scalar(
         |m| {
             m.generated()?;
@@ -191,10 +174,9 @@ pub static FLUIDITY: Metric = Metric {
 
 /// Prefill speed (PP).
 pub static PP: Metric = Metric {
-    interval: OF_RATIO,
     source: Source::Scalar(
         |m| {
-            let no_ttft = Missing("there is no TTFT to divide by");
+            let no_ttft = "there is no TTFT to divide by";
             let ttft = m.series(&TTFT).found.as_ref().map_err(|_| no_ttft)?;
             let input_mean = m.prefilled as f64 / ttft.n as f64;
             ttft.mean.and_then(|mean| per_ms(input_mean, mean)).ok_or(no_ttft)
@@ -206,12 +188,11 @@ pub static PP: Metric = Metric {
 
 /// Decode speed (TG).
 pub static TG: Metric = Metric {
-    interval: OF_RATIO,
     source: Source::Scalar(
         |m| {
             m.generated()?;
             let mean = m.series(&TPOT).found.as_ref().ok().and_then(|tpot| tpot.mean);
-            mean.and_then(|mean| per_ms(1.0, mean)).ok_or(Missing("there is no TPOT to invert"))
+            mean.and_then(|mean| per_ms(1.0, mean)).ok_or("there is no TPOT to invert")
         },
         |m| m.intervals.decode,
     ),
@@ -248,7 +229,7 @@ pub static REASONING_SHARE: Metric = Metric {
     source: plain(|m| {
         let (reports, _) = reasoning(m)?;
         match reports.reasoning_output_tokens {
-            0 => Err(Missing("no ok answer carried output")),
+            0 => Err("no ok answer carried output"),
             all => Ok(reports.reasoning_tokens as f64 / all as f64),
         }
     }),
@@ -272,7 +253,7 @@ pub static ACCEPTANCE_RATE: Metric = Metric {
 /// The reports, and how many of them have reasoning tokens.
 fn reasoning(measured: &Measured) -> Result<(&ReportFigures, f64), Missing> {
     let reports = measured.reports.as_ref().filter(|reports| 0 < reports.reasoning_requests);
-    let reports = reports.ok_or(Missing("the server does not report reasoning tokens"))?;
+    let reports = reports.ok_or("the server does not report reasoning tokens")?;
     Ok((reports, reports.reasoning_requests as f64))
 }
 
@@ -285,7 +266,7 @@ fn speculation(
     let reported = measured.reports.as_ref().and_then(|reports| reports.speculation.as_ref());
     let counted = || measured.server.as_ref().ok()?.speculation.as_ref().and_then(value);
     let found = reported.and_then(value).or_else(counted);
-    found.ok_or(Missing("the server reports no speculative decoding"))
+    found.ok_or("the server reports no speculative decoding")
 }
 
 /// GPU power.
@@ -315,7 +296,6 @@ pub static OUTPUT_TOKENS_PER_JOULE: Metric = Metric {
 pub static COST_PER_MILLION_OUTPUT_TOKENS: Metric = Metric {
     unit: Unit::PerMillionTokens,
     better: Better::Lower,
-    interval: OF_COST,
     source: Source::Scalar(
         |m| cost(m.price_per_hour?, OUTPUT_THROUGHPUT.number(m)?),
         |m| cost_interval(m.price_per_hour.ok()?, m.intervals.output?),
@@ -327,7 +307,6 @@ pub static COST_PER_MILLION_OUTPUT_TOKENS: Metric = Metric {
 pub static COST_PER_MILLION_TOKENS: Metric = Metric {
     unit: Unit::PerMillionTokens,
     better: Better::Lower,
-    interval: OF_COST,
     source: Source::Scalar(
         |m| cost(m.price_per_hour?, TOTAL_THROUGHPUT.number(m)?),
         |m| cost_interval(m.price_per_hour.ok()?, m.intervals.total?),
@@ -336,7 +315,7 @@ pub static COST_PER_MILLION_TOKENS: Metric = Metric {
 };
 
 fn cost(per_hour: f64, tokens_per_s: f64) -> Result<f64, Missing> {
-    let none = Missing("no ok answer carried tokens");
+    let none = "no ok answer carried tokens";
     cost_of_million(per_hour, tokens_per_s).ok_or(none)
 }
 

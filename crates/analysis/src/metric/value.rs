@@ -87,22 +87,20 @@ pub type MetricValues = ByMetric<MetricValue>;
 impl Distribution {
     pub fn from_sample(sample: &Sample) -> Self {
         let n = sample.count();
-        let at = |percentile| Some(sample.percentile(percentile));
+        let [p50, p90, p95, p99, p999] = Percentile::ALL.map(|it| Some(sample.percentile(it)));
+        let is_short = |percentile: &Percentile| n < percentile.certified_from();
         Self {
             mean: Some(sample.mean()),
             std: sample.std_sample(),
-            p50: at(Percentile::P50),
-            p90: at(Percentile::P90),
-            p95: at(Percentile::P95),
-            p99: at(Percentile::P99),
-            p999: at(Percentile::P999),
+            p50,
+            p90,
+            p95,
+            p99,
+            p999,
             min: Some(sample.min()),
             max: Some(sample.max()),
             n,
-            not_certified: Percentile::ALL
-                .into_iter()
-                .filter(|percentile| n < percentile.certified_from())
-                .collect(),
+            not_certified: Percentile::ALL.into_iter().filter(is_short).collect(),
             ..Self::default()
         }
     }
@@ -128,20 +126,21 @@ impl Distribution {
     /// Takes over the intervals of the same metric over another part of the run. Each is widened to the
     /// value here, which the start and the drain may have moved.
     pub(crate) fn adopt(&mut self, intervals: &Intervals) {
-        let around = |statistic: Statistic| {
-            Some(intervals.get(statistic)?.including(statistic.stored(self)?))
-        };
-        let at = |percentile| {
-            self.is_certified(percentile).then(|| around(Statistic::Percentile(percentile)))?
-        };
-        self.intervals = Intervals {
-            mean: around(Statistic::Mean),
-            p50: at(Percentile::P50),
-            p90: at(Percentile::P90),
-            p95: at(Percentile::P95),
-            p99: at(Percentile::P99),
-            p999: at(Percentile::P999),
-        };
+        self.set_intervals(|own, statistic| {
+            let is_certified = match statistic {
+                Statistic::Percentile(percentile) => own.is_certified(percentile),
+                Statistic::Mean | Statistic::Max => true,
+            };
+            let interval = intervals.get(statistic).filter(|_| is_certified)?;
+            Some(interval.including(statistic.stored(own)?))
+        });
+    }
+
+    pub(crate) fn set_intervals(&mut self, of: impl Fn(&Self, Statistic) -> Option<Interval>) {
+        let at = |percentile| of(self, Statistic::Percentile(percentile));
+        let [p50, p90, p95, p99, p999] = Percentile::ALL.map(at);
+        let mean = of(self, Statistic::Mean);
+        self.intervals = Intervals { mean, p50, p90, p95, p99, p999 };
     }
 }
 

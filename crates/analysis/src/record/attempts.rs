@@ -8,7 +8,7 @@ use inferometer_model::records::TimeOrder;
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 
 use crate::judge::{Threshold, per_request_slos};
-use crate::metric::{ByMetric, Distribution, Metric, Missing, PER_REQUEST};
+use crate::metric::{ByMetric, Distribution, Metric, PER_REQUEST};
 use crate::record::{
     Basis, Clustered, Extremes, Flight, InputTokens, Output, OutputTokens, RequestLatencies, Ruler,
     Series,
@@ -272,10 +272,10 @@ impl LatencySeries {
                 let own = values.iter().zip(attempts.columns.iter());
                 let own = own.filter(|(_, brief)| brief.is_answer() && is_inside(brief.left_ns));
                 let own = known(own.map(|(value, _)| *value));
-                let nothing = Missing("no ok answer to a request sent in the window has it");
+                let nothing = "no ok answer to a request sent in the window has it";
                 let own = Clustered::one_each(own).series(None);
                 let own = own.map_or((Err(nothing), None), |own| (own.found, Some(own.curve)));
-                let found = own.0.unwrap_or_else(|missing| Distribution::nothing(missing.0));
+                let found = own.0.unwrap_or_else(|missing| Distribution::nothing(missing));
                 settled.push((metric, found));
                 curve = own.1;
             }

@@ -121,10 +121,9 @@ impl Measured {
     }
 }
 
-pub(crate) const NOT_STREAMED: Missing =
-    Missing("the answers were not streamed, so only their end is seen");
+pub(crate) const NOT_STREAMED: Missing = "the answers were not streamed, so only their end is seen";
 const ITL_UNKNOWN: Missing =
-    Missing("the server does not say how many tokens each event carries; ICL is given instead");
+    "the server does not say how many tokens each event carries; ICL is given instead";
 
 /// What grows while the records are read: all that needs the events of a request, and sums.
 struct Pass<'run> {
@@ -348,9 +347,9 @@ impl<'run> Pass<'run> {
 
 /// The price of an hour of the server, or why it is not known.
 fn price_per_hour(manifest: &Manifest) -> Result<f64, Missing> {
-    let price = manifest.spec.price.ok_or(Missing("the server has no price (--price)"))?;
+    let price = manifest.spec.price.ok_or("the server has no price (--price)")?;
     let gpus = manifest.server.as_ref().and_then(|server| server.gpus_used);
-    let unknown = Missing("the number of the server's GPUs is not known, or its time has no price");
+    let unknown = "the number of the server's GPUs is not known, or its time has no price";
     price.per_server_hour(gpus).ok_or(unknown)
 }
 
@@ -376,14 +375,14 @@ impl Measured {
         self.generated()?;
         match self.tokens.output_total {
             _ if self.ok == 0 => Err(NOTHING_OK),
-            0 => Err(Missing("no ok answer carried output")),
+            0 => Err("no ok answer carried output"),
             tokens => Ok(tokens as f64),
         }
     }
 
     /// The SLOs about each request. What no answer could show was neither met nor missed.
     pub(crate) fn kept_slos(&self) -> Result<&RequestSlos, Missing> {
-        let no_slo = Missing("no SLO was set for each request");
+        let no_slo = "no SLO was set for each request";
         let slos = self.request_slos.as_ref().ok_or(no_slo)?;
         slos.promises.iter().find_map(|slo| self.unseen(slo)).map_or(Ok(slos), Err)
     }
@@ -401,11 +400,11 @@ impl Measured {
         &self,
         counter: fn(&ServerSide) -> Option<CounterFigures>,
     ) -> Result<f64, Missing> {
-        let no_metrics = Missing("nothing is known of the server's metrics");
+        let no_metrics = "nothing is known of the server's metrics";
         let server = self.server.as_ref().map_err(|_| no_metrics)?;
-        let unknown = Missing("the server's counter is not known before and after the run");
+        let unknown = "the server's counter is not known before and after the run";
         counter(server).and_then(|found| found.per_s).ok_or(unknown)
     }
 }
 
-pub(crate) const NO_TIME: Missing = Missing("the window has no length");
+pub(crate) const NO_TIME: Missing = "the window has no length";

@@ -178,7 +178,7 @@ pub(crate) fn moment_to_ms(moment: Moment) -> f64 {
 /// However badly a mapping went, more than this is a contradiction and not an error bar.
 const ERROR_NS_MAX: u64 = 100_000;
 
-pub(crate) const NO_TOKENS: Missing = Missing("this API generates no tokens");
+pub(crate) const NO_TOKENS: Missing = "this API generates no tokens";
 
 /// Who counted the output of a request, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]

@@ -65,7 +65,7 @@ impl Basis {
         {
             return Err(Withheld { reason: reason.clone(), requests_needed: None });
         }
-        let nothing = || Withheld { reason: NOTHING_OK.0.to_owned(), requests_needed: None };
+        let nothing = || Withheld { reason: NOTHING_OK.to_owned(), requests_needed: None };
         let shape = &observations.manifest.spec.load.shape;
         let mean_s = talks.mean_s.ok_or_else(nothing)?;
         let horizon =
@@ -390,9 +390,8 @@ pub(crate) struct FluidityTally {
 /// The share of tokens in time, and its interval.
 pub(crate) type Fluidity = (Result<f64, Missing>, Option<Interval>);
 
-const NO_DEADLINES: Missing = Missing(
-    "deadlines need SLOs on ttft and tpot of each request (--slo ttft<500ms --slo tpot<50ms)",
-);
+const NO_DEADLINES: Missing =
+    "deadlines need SLOs on ttft and tpot of each request (--slo ttft<500ms --slo tpot<50ms)";
 
 impl FluidityTally {
     pub(crate) fn new(observations: &Observations) -> Self {
@@ -440,7 +439,7 @@ impl FluidityTally {
         }
         let met: f64 = self.requests.iter().map(|request| request.sum).sum();
         let due = count_of(&self.requests) + unsent as f64 * missed.count;
-        let share = if 0.0 < due { Ok(met / due) } else { Err(Missing("no token was due")) };
+        let share = if 0.0 < due { Ok(met / due) } else { Err("no token was due") };
         let listed = usize::try_from(unsent).unwrap_or(usize::MAX).min(UNSENT_MAX);
         self.requests.extend(std::iter::repeat_n(missed, listed));
         let interval = share_interval(&self.requests).and_then(|judged| judged.interval);

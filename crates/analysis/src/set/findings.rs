@@ -189,8 +189,64 @@ pub struct Peak {
 /// How far above the best a latency may lie.
 const TIMES_THE_BEST: f64 = 2.0;
 
-/// A level with its TTFT p99, TPOT p99 and throughput per user, and their means.
-type Candidate<'a> = (Level, [&'a AcrossRuns; 3], [f64; 3]);
+/// Levels that have a value of each of some quantities, of which the last shall be as high as possible.
+struct Candidates<'a> {
+    levels: Vec<(Level, Vec<&'a AcrossRuns>)>,
+    /// The means of one level after the other.
+    means: Vec<f64>,
+    quantities: usize,
+}
+
+/// The level that was chosen among candidates.
+struct Choice {
+    level: Level,
+    /// One for each quantity.
+    figures: Vec<Figure>,
+    eligible: Vec<Level>,
+    same_share: Option<f64>,
+    certified: bool,
+}
+
+impl<'a> Candidates<'a> {
+    fn new(levels: impl Iterator<Item = &'a LevelSummary>, quantities: &[Quantity]) -> Self {
+        let mut found =
+            Self { levels: Vec::new(), means: Vec::new(), quantities: quantities.len() };
+        for level in levels.filter(|level| level.is_comparable()) {
+            let across = quantities.iter().map(|quantity| level.quantity(*quantity));
+            let Some(across) = across.collect::<Option<Vec<_>>>() else { continue };
+            let means: Option<Vec<f64>> = across.iter().map(|across| across.mean).collect();
+            found.means.extend(means.iter().flatten());
+            found.levels.extend(means.map(|_| (level.level, across)));
+        }
+        found
+    }
+
+    /// Chooses among the places that `eligible` finds among the means; on a tie the lower level.
+    fn choose(&self, eligible: impl Fn(&[f64]) -> Vec<usize>) -> Option<Choice> {
+        let best = |means: &[f64]| {
+            let last = |place: &usize| means[(place + 1) * self.quantities - 1];
+            // From the highest level down, so that the last of equals is the lowest.
+            eligible(means).into_iter().rev().max_by(|a, b| last(a).total_cmp(&last(b)))
+        };
+        let place = best(&self.means)?;
+        let (level, across) = &self.levels[place];
+        let all = || self.levels.iter().flat_map(|(_, across)| across.iter().copied());
+        Some(Choice {
+            level: *level,
+            figures: across.iter().filter_map(|across| across.figure()).collect(),
+            eligible: eligible(&self.means).into_iter().map(|place| self.levels[place].0).collect(),
+            same_share: resampled(all())
+                .map(|values| share_of_draws(&values, |drawn| best(drawn) == Some(place))),
+            certified: all().all(|across| across.certified),
+        })
+    }
+
+    /// The places of the levels whose means are so.
+    fn places(&self, means: &[f64], is_so: impl Fn(&[f64]) -> bool) -> Vec<usize> {
+        let levels = means.chunks(self.quantities).enumerate();
+        levels.filter(|(_, own)| is_so(own)).map(|(place, _)| place).collect()
+    }
+}
 
 impl SweetSpot {
     fn find(levels: &[LevelSummary], slos: &[Slo]) -> Finding<Self> {
@@ -210,143 +266,80 @@ impl SweetSpot {
         let metric = Curve::with_places(levels, |_| true).metric;
         let quantities: Vec<Quantity> =
             thresholds.iter().map(|it| it.quantity).chain([metric.quantity()]).collect();
-        let candidate = |level: &'_ LevelSummary| {
-            let served = level.is_comparable() && level.failed_share.unwrap_or(0.0) <= FAILED_SHARE;
-            let across = quantities.iter().map(|it| level.quantity(*it).cloned());
-            let across: Vec<AcrossRuns> = across.collect::<Option<_>>()?;
-            let means: Vec<f64> = across.iter().map(|it| it.mean).collect::<Option<_>>()?;
-            served.then_some((level.level, across, means))
-        };
-        let candidates: Vec<(Level, Vec<AcrossRuns>, Vec<f64>)> =
-            levels.iter().filter_map(candidate).collect();
+        let is_served = |level: &&LevelSummary| level.failed_share.unwrap_or(0.0) <= FAILED_SHARE;
+        let candidates = Candidates::new(levels.iter().filter(is_served), &quantities);
         let listed = slos.join(" and ");
-        if candidates.is_empty() {
+        if candidates.levels.is_empty() {
             return Finding::unknown(format!("no level has the values to judge {listed} by"));
         }
-        let numbers: Vec<f64> = candidates.iter().flat_map(|(_, _, means)| means.clone()).collect();
-        let eligible = meeting(&numbers, &thresholds);
-        let Some(place) = most_within(&numbers, &thresholds) else {
+        let meets = |own: &[f64]| thresholds.iter().zip(own).all(|(it, mean)| it.is_met_by(*mean));
+        let Some(choice) = candidates.choose(|means| candidates.places(means, meets)) else {
             return Finding::unknown(format!("no level meets {listed}"));
         };
-        let values = resampled(candidates.iter().flat_map(|(_, across, _)| across));
-        let same_share = values.map(|values| {
-            share_of_draws(&values, |drawn| most_within(drawn, &thresholds) == Some(place))
-        });
-        let (level, across, means) = &candidates[place];
-        let own = thresholds.len();
         Finding::Found(Self {
-            level: *level,
+            level: choice.level,
             quantity: metric.name.to_owned(),
-            throughput: Figure { value: means[own], interval: across[own].confidence_interval() },
+            throughput: choice.figures[thresholds.len()],
             slos,
             default_slos,
-            eligible: eligible.into_iter().map(|place| candidates[place].0).collect(),
-            same_share,
-            certified: candidates.iter().all(|(_, across, _)| across.iter().all(|it| it.certified)),
+            eligible: choice.eligible,
+            same_share: choice.same_share,
+            certified: choice.certified,
         })
     }
 }
 
-/// The levels that meet all thresholds. Each has a value for each threshold, and then its throughput.
-fn meeting(numbers: &[f64], thresholds: &[Threshold]) -> Vec<usize> {
-    let levels = numbers.chunks(thresholds.len() + 1).enumerate();
-    let meets =
-        |values: &[f64]| thresholds.iter().zip(values).all(|(it, value)| it.is_met_by(*value));
-    levels.filter(|(_, values)| meets(values)).map(|(place, _)| place).collect()
-}
-
-/// The place of the highest throughput that meets all thresholds.
-fn most_within(numbers: &[f64], thresholds: &[Threshold]) -> Option<usize> {
-    let width = thresholds.len() + 1;
-    let throughput = |place: &usize| numbers[place * width + width - 1];
-    // From the highest level down, so that the last of equals is the lowest.
-    let met = meeting(numbers, thresholds).into_iter().rev();
-    met.max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
-}
-
 impl PerUserSpot {
     fn find(levels: &[LevelSummary]) -> Finding<Self> {
-        if !levels.iter().any(|level| matches!(level.level, Level::Concurrency(_))) {
+        let is_concurrency = |level: &&LevelSummary| matches!(level.level, Level::Concurrency(_));
+        if !levels.iter().any(|level| is_concurrency(&level)) {
             return Finding::unknown("it is a concurrency level, and there are none");
         }
-        let candidates: Vec<Candidate<'_>> = levels.iter().filter_map(candidate).collect();
-        let numbers: Vec<[f64; 3]> = candidates.iter().map(|(_, _, means)| *means).collect();
-        if numbers.is_empty() {
+        let (ttft, tpot) = (metric::TTFT.p99(), metric::TPOT.p99());
+        let quantities = [ttft, tpot, metric::PER_USER_THROUGHPUT.quantity()];
+        let candidates = Candidates::new(levels.iter().filter(is_concurrency), &quantities);
+        if candidates.levels.is_empty() {
             return Finding::unknown(
                 "no level has a TTFT p99, a TPOT p99 and a throughput per user",
             );
         }
-        let Some(place) = chosen(&numbers) else {
+        let near_the_best = |means: &[f64]| {
+            let smallest =
+                |of: usize| means.chunks(3).map(|own| own[of]).fold(f64::INFINITY, f64::min);
+            let limits = [0, 1].map(|of| TIMES_THE_BEST * smallest(of));
+            candidates.places(means, |own| own[0] <= limits[0] && own[1] <= limits[1])
+        };
+        let Some(choice) = candidates.choose(near_the_best) else {
             return Finding::unknown(
                 "no level is within twice the best TTFT p99 and the best TPOT p99",
             );
         };
-        let (level, across, means) = candidates[place];
-        let figure =
-            |of: usize| Figure { value: means[of], interval: across[of].confidence_interval() };
-        let values = resampled(candidates.iter().flat_map(|(_, across, _)| *across));
-        let same_share = values.map(|values| {
-            share_of_draws(&values, |drawn| {
-                let (numbers, _) = drawn.as_chunks::<3>();
-                chosen(numbers) == Some(place)
-            })
-        });
         Finding::Found(Self {
-            level,
-            per_user_throughput: figure(2),
-            ttft_ms_p99: figure(0),
-            tpot_ms_p99: figure(1),
-            eligible: eligible(&numbers).into_iter().map(|place| candidates[place].0).collect(),
-            same_share,
-            certified: candidates.iter().all(|(_, it, _)| it[0].certified && it[1].certified),
+            level: choice.level,
+            per_user_throughput: choice.figures[2],
+            ttft_ms_p99: choice.figures[0],
+            tpot_ms_p99: choice.figures[1],
+            eligible: choice.eligible,
+            same_share: choice.same_share,
+            certified: candidates.levels.iter().all(|(_, it)| it[0].certified && it[1].certified),
         })
     }
 }
 
 impl Peak {
     fn find(levels: &[LevelSummary]) -> Finding<Self> {
-        let curve = Curve::with_places(levels, |_| true);
-        let means: Vec<f64> = curve.means().collect();
-        let Some(place) = highest(&means) else {
+        let metric = Curve::with_places(levels, |_| true).metric;
+        let candidates = Candidates::new(levels.iter(), &[metric.quantity()]);
+        let Some(choice) = candidates.choose(|means| (0..means.len()).collect()) else {
             return Finding::unknown("no valid level has a throughput");
         };
-        let is_same = |drawn: &[f64]| highest(drawn) == Some(place);
         Finding::Found(Self {
-            level: curve.points[place].level,
-            quantity: curve.metric.name.to_owned(),
-            throughput: curve.points[place].figure(),
-            same_share: curve.resampled().map(|values| share_of_draws(&values, is_same)),
+            level: choice.level,
+            quantity: metric.name.to_owned(),
+            throughput: choice.figures[0],
+            same_share: choice.same_share,
         })
     }
-}
-
-/// A concurrency level that has all three numbers, of all its requests and all its users.
-fn candidate(summary: &LevelSummary) -> Option<Candidate<'_>> {
-    let Level::Concurrency(_) = summary.level else { return None };
-    let quantities =
-        [metric::TTFT.p99(), metric::TPOT.p99(), metric::PER_USER_THROUGHPUT.quantity()];
-    let [ttft, tpot, per_user] = quantities.map(|quantity| summary.quantity(quantity));
-    let across = [ttft?, tpot?, per_user?];
-    let means = [across[0].mean?, across[1].mean?, across[2].mean?];
-    summary.is_comparable().then_some((summary.level, across, means))
-}
-
-fn eligible(numbers: &[[f64; 3]]) -> Vec<usize> {
-    let smallest = |of: usize| numbers.iter().map(|one| one[of]).fold(f64::INFINITY, f64::min);
-    let limits = [0, 1].map(|of| TIMES_THE_BEST * smallest(of));
-    let passes = |one: &[f64; 3]| one[0] <= limits[0] && one[1] <= limits[1];
-    (0..numbers.len()).filter(|place| passes(&numbers[*place])).collect()
-}
-
-fn chosen(numbers: &[[f64; 3]]) -> Option<usize> {
-    let passed = eligible(numbers).into_iter();
-    // From the highest level down, so that the last of equals is the lowest.
-    passed.rev().max_by(|a, b| numbers[*a][2].total_cmp(&numbers[*b][2]))
-}
-
-/// On a tie the lower level.
-fn highest(values: &[f64]) -> Option<usize> {
-    (0..values.len()).rev().max_by(|a, b| values[*a].total_cmp(&values[*b]))
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -383,7 +376,7 @@ impl Knee {
             interval: interval.flatten(),
             found_share,
             quantity: curve.metric.name.to_owned(),
-            throughput: point.figure(),
+            throughput: Figure { value: point.mean, interval: point.across.confidence_interval() },
         })
     }
 }
@@ -472,12 +465,6 @@ struct CurvePoint<'a> {
     place: f64,
     mean: f64,
     across: &'a AcrossRuns,
-}
-
-impl CurvePoint<'_> {
-    fn figure(&self) -> Figure {
-        Figure { value: self.mean, interval: self.across.confidence_interval() }
-    }
 }
 
 impl<'a> Curve<'a> {

@@ -10,7 +10,7 @@ use inferometer_model::study::{Level, Repetition, StopAt};
 use inferometer_model::whole::to_u32;
 use serde::{Deserialize, Serialize};
 
-use super::PointResult;
+use super::{Figure, PointResult};
 use crate::judge::Verdict;
 use crate::metric::{self, LatencyOrigin, METRICS, Metric, Quantity, Statistic, Unit};
 use crate::run::{ExtentFacts, LoadFacts, ThinkFacts};
@@ -287,6 +287,11 @@ impl AcrossRuns {
     /// Between the runs, or of a single run the one within it.
     pub fn confidence_interval(&self) -> Option<Interval> {
         self.interval.or(self.within)
+    }
+
+    /// The mean with that interval.
+    pub(crate) fn figure(&self) -> Option<Figure> {
+        Some(Figure { value: self.mean?, interval: self.confidence_interval() })
     }
 
     /// The least and the greatest value, where there are any.

@@ -27,7 +27,6 @@ pub use self::level::{
     AcrossRuns, Cut, Enough, LevelSummary, Reached, STATISTICS, Served, Tally, is_cut, piles_up,
 };
 pub use self::suite::{Contaminated, SuiteRow, SuiteSummary};
-pub(crate) use self::warnings::REMEDY_TEXTS;
 use self::warnings::{SetContext, set_warnings};
 use crate::judge::{Severity, Verdict, Warning};
 use crate::matrix::MatrixSummary;

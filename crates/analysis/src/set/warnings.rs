@@ -1,5 +1,6 @@
 //! The tables of warnings about a set: about the levels of one condition, about a set that is no
-//! matrix, and about a matrix. To add a warning, add its entry and its remedy here.
+//! matrix, and about a matrix. To add a warning, add its entry here, and its remedy to
+//! `judge/remedies.txt`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -488,35 +489,6 @@ impl SetContext<'_> {
         (!cells.is_empty()).then(|| (count, named.collect::<Vec<_>>().join(", ")))
     }
 }
-
-/// The remedy of each warning above, one to a line behind its key, or behind several keys that share
-/// it. A key has a suffix where its warning has several remedies.
-pub(crate) const REMEDY_TEXTS: &str = r"
-invalid-runs: look at these runs, fix the cause, and measure again
-cut-levels: slow answers are missing there: give these levels more time (--duration, --drain-timeout), or leave them out
-short-levels: give these levels more time (--duration) for narrower intervals
-level-not-reached: send at least as many requests as the concurrency, better ten times as many (--requests; in a sweep --waves 10)
-partial-runs: measure these levels again to the end
-half-width: allow more runs (--repeat), make each longer, or accept a wider interval
-identical-runs: add noise to the steps of the engine (--noise)
-few-runs-repeat: make five runs (--repeat 5)
-few-runs-sweep, few-runs-search: make five runs of each level (--repeat 5)
-few-runs-suite: run the suite five times (--repeat 5)
-one-run, few-runs-matrix: measure every cell five times (--repeat 5)
-warm-cache-same: give every scenario different prompts (--prompts fresh), or disable the server's prefix cache
-warm-cache-fresh: restart the server before the suite, use another --seed, or disable its prefix cache
-cache-suspected-same: not proven: let the server report cached tokens (vLLM: --enable-prompt-tokens-details), give every scenario different prompts (--prompts fresh), or disable the server's prefix cache
-cache-suspected-fresh: not proven: let the server report cached tokens (vLLM: --enable-prompt-tokens-details), restart the server before the suite, use another --seed, or disable its prefix cache
-same-data: this may be intended; otherwise give each scenario different data, restart the server between scenarios, or disable its prefix cache
-engine-anew: run the suite again without an interruption if a warm cache matters
-cells-failed: look at the end of the server logs, fix the cause, and measure the cells again (inferometer matrix --resume SET --retry-failed)
-cells-unfit: this is a result; to measure these cells, use a shorter context, more GPUs or a narrower data type
-cells-not-divided: this is a result; to measure these cells, use a number of GPUs that divides the attention heads of the model, or pipeline parallelism
-cells-missing: resume the set (inferometer matrix --resume SET)
-cells-with-errors: look at the failures on the pages of the runs, fix the cause, and measure the cells again (inferometer matrix --resume SET --retry-failed)
-servers-left: end the processes that are left, give servers more time to stop (stop_grace), and measure the cells that followed on the same machine again
-same-prompt: compare prefill speeds with prompts that differ (workload kind synthetic), or disable the prefix cache of the servers
-";
 
 #[cfg(test)]
 mod tests {

@@ -155,6 +155,11 @@ impl Sample {
     }
 }
 
+/// The median of values; `None` without any, and with one that is not finite.
+pub(crate) fn median(values: Vec<f64>) -> Option<f64> {
+    Some(Sample::new(values)?.percentile(Percentile::P50))
+}
+
 const BLOCK: usize = 1024;
 
 /// Sorts by total order. Over the integers that have the same order it takes half the time, and

@@ -18,7 +18,7 @@ use inferometer_model::{Moment, RequestId, RequestRecord};
 
 use super::{STEPS_MAX, Step, TokenRule};
 use crate::record::{InputTokens, Output, Ruler};
-use crate::statistics::Sample;
+use crate::statistics::median;
 
 /// What the arrivals said for and against the steps that were found.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ struct Point {
 }
 
 /// The stream of one request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Stream {
     id: RequestId,
     sent: Moment,
@@ -156,13 +156,9 @@ impl Feed<'_> {
             uncached: input.saturating_sub(cached),
             exact,
             arrivals,
-            next: 0,
-            began: 0,
             due_in: 1,
-            missed: 0,
-            surplus: 0,
-            output: 0,
             silent_left,
+            ..Stream::default()
         };
         self.streams.insert(key, stream);
     }
@@ -253,7 +249,7 @@ impl<'run> Alignment<'run> {
     /// The time that steps without prefill took lately, in nanoseconds.
     fn usual_ns(&self) -> f64 {
         let durations: Vec<f64> = self.recent.iter().map(|ns| *ns as f64).collect();
-        Sample::new(durations).map_or(self.gap_ns, |sample| super::median(&sample))
+        median(durations).unwrap_or(self.gap_ns)
     }
 
     fn find_step(&mut self) {
@@ -475,18 +471,8 @@ impl<'run> Alignment<'run> {
             |moment: Moment| feed.waiting.first().is_some_and(|(sent, _)| *sent <= moment);
         let began = before.filter(|step| !self.running.is_empty() || has_waited(step.last));
         let duration_ns = began.map(|before| between(before.first, first));
-        self.steps.push(Step {
-            first,
-            last,
-            duration: duration_ns.map(|ns| ns as f64 / 1e9),
-            batch: 0,
-            tokens: 0,
-            context_tokens: 0,
-            prefills: 0,
-            prefill_tokens: 0,
-            waiting: 0,
-            seen,
-        });
+        let duration = duration_ns.map(|ns| ns as f64 / 1e9);
+        self.steps.push(Step { first, last, duration, seen, ..Step::default() });
         self.steps.len() - 1
     }
 

@@ -21,8 +21,7 @@ fn read_with(
 ) -> Result<Vec<Imported>, ImportError> {
     let read = |json: &Json, line| {
         let mut found = Mapping::new(json, String::new());
-        let source = document_source(tool, line);
-        let mut result = ToolResult { source, ..ToolResult::default() };
+        let mut result = found.result(tool, line);
         fill(&mut found, &mut result);
         found.finish(result)
     };
@@ -46,9 +45,8 @@ pub(super) fn read_oha(text: &str) -> Result<Vec<Imported>, ImportError> {
         result.completed = Some(good);
         result.failed = Some(bad + sum(found.find("errorDistribution"), |_| true));
         result.duration_s = found.positive("summary.total");
-        result.request_throughput = found.figure("summary.requestsPerSec");
-        let rank = |key: &str| plain_rank(key);
-        let whole = found.latency("latencyPercentiles", 1e3, rank, of_requests(LatencyKind::E2e));
+        let whole =
+            found.latency("latencyPercentiles", 1e3, plain_rank, of_requests(LatencyKind::E2e));
         if let Some(mut whole) = whole {
             let mut ms = |path: &str| found.figure(path).map(|seconds| seconds * 1e3);
             whole.mean_ms = ms("summary.average");
@@ -62,10 +60,7 @@ pub(super) fn read_oha(text: &str) -> Result<Vec<Imported>, ImportError> {
 pub(super) fn read_k6(text: &str) -> Result<Vec<Imported>, ImportError> {
     read_with(text, Tool::K6, |found, result| {
         let all = found.count("metrics.http_reqs.count");
-        result.failed = found.count("metrics.http_req_failed.passes");
         result.completed = all.map(|all| all.saturating_sub(result.failed.unwrap_or(0)));
-        result.request_throughput = found.figure("metrics.http_reqs.rate");
-        result.max_concurrency = found.small_count("metrics.vus_max.value");
         let rank = |key: &str| match key {
             "med" => Some("50".to_owned()),
             key => plain_rank(&key.replace(['(', ')'], "")),
@@ -82,12 +77,6 @@ pub(super) fn read_inference_perf(text: &str) -> Result<Vec<Imported>, ImportErr
         ("time_per_output_token", LatencyKind::Tpot),
     ];
     read_with(text, Tool::InferencePerf, |found, result| {
-        result.completed = found.count("successes.count");
-        result.failed = found.count("failures.count");
-        let mut rate = |name: &str| found.figure(&format!("successes.throughput.{name}_per_sec"));
-        result.request_throughput = rate("requests");
-        result.output_throughput = rate("output_tokens");
-        result.total_token_throughput = rate("total_tokens");
         for (name, kind) in LATENCIES {
             let mut empty = of_requests(kind);
             if kind == LatencyKind::Tpot {
@@ -102,32 +91,28 @@ pub(super) fn read_inference_perf(text: &str) -> Result<Vec<Imported>, ImportErr
 }
 
 pub(super) fn read_llmperf(text: &str) -> Result<Vec<Imported>, ImportError> {
+    const STATISTICS: [(&str, &str); 10] = [
+        ("mean", "mean"),
+        ("std", "stddev"),
+        ("min", "min"),
+        ("max", "max"),
+        ("25", "quantiles_p25"),
+        ("50", "quantiles_p50"),
+        ("75", "quantiles_p75"),
+        ("90", "quantiles_p90"),
+        ("95", "quantiles_p95"),
+        ("99", "quantiles_p99"),
+    ];
     const LATENCIES: [(&str, LatencyKind); 2] =
         [("results_ttft_s", LatencyKind::Ttft), ("results_end_to_end_latency_s", LatencyKind::E2e)];
     read_with(text, Tool::LlmPerf, |found, result| {
-        result.model = found.name("model");
-        result.max_concurrency = found.small_count("num_concurrent_requests");
-        result.requests_planned = found.count("results_num_requests_started");
-        result.completed = found.count("results_num_completed_requests");
-        result.failed = found.count("results_number_errors");
-        result.output_throughput = found.figure("results_mean_output_throughput_token_per_s");
         let per_minute = found.figure("results_num_completed_requests_per_min");
         result.request_throughput = per_minute.map(|requests| requests / 60.0);
         for (name, kind) in LATENCIES {
-            let mut ms =
+            let ms =
                 |key: &str| found.figure(&format!("{name}_{key}")).map(|seconds| seconds * 1e3);
-            let mut latency = ResultLatency {
-                mean_ms: ms("mean"),
-                std_ms: ms("stddev"),
-                min_ms: ms("min"),
-                max_ms: ms("max"),
-                ..of_requests(kind)
-            };
-            for rank in ["25", "50", "75", "90", "95", "99"] {
-                let value = ms(&format!("quantiles_p{rank}"));
-                latency.percentiles_ms.extend(value.map(|value| (rank.to_owned(), value)));
-            }
-            result.latencies.extend(latency.mean_ms.is_some().then_some(latency));
+            let latency = of_requests(kind).with(&STATISTICS, ms);
+            result.latencies.extend(latency.filter(|latency| latency.mean_ms.is_some()));
         }
     })
 }
@@ -147,6 +132,16 @@ pub(super) fn read_mlperf(text: &str) -> Result<Vec<Imported>, ImportError> {
 
 /// Lines such as `99.00 percentile first token latency (ns)   : 1760966679`.
 fn read_mlperf_summary(text: &str, line: u32) -> ToolResult {
+    const STATISTICS: [(&str, &str); 8] = [
+        ("mean", "mean"),
+        ("min", "min"),
+        ("max", "max"),
+        ("50", "50.00 percentile"),
+        ("90", "90.00 percentile"),
+        ("95", "95.00 percentile"),
+        ("99", "99.00 percentile"),
+        ("99.9", "99.90 percentile"),
+    ];
     const LATENCIES: [(&str, LatencyKind, CountsFrom); 3] = [
         ("latency", LatencyKind::E2e, CountsFrom::Schedule),
         ("first token latency", LatencyKind::Ttft, CountsFrom::Schedule),
@@ -173,20 +168,10 @@ fn read_mlperf_summary(text: &str, line: u32) -> ToolResult {
     }
     for (name, kind, from) in LATENCIES {
         let ms = |statistic: &str| number(&format!("{statistic} {name} (ns)")).map(|ns| ns / 1e6);
-        let mut latency = ResultLatency {
-            mean_ms: ms("mean"),
-            min_ms: ms("min"),
-            max_ms: ms("max"),
-            ..ResultLatency::new(kind, from, Grain::Request)
-        };
-        for (rank, statistic) in
-            [("50", "50.00"), ("90", "90.00"), ("95", "95.00"), ("99", "99.00"), ("99.9", "99.90")]
-        {
-            let value = ms(&format!("{statistic} percentile"));
-            latency.percentiles_ms.extend(value.map(|value| (rank.to_owned(), value)));
-        }
-        let is_known = latency.mean_ms.is_some() || !latency.percentiles_ms.is_empty();
-        result.latencies.extend(is_known.then_some(latency));
+        let latency = ResultLatency::new(kind, from, Grain::Request).with(&STATISTICS, ms);
+        result
+            .latencies
+            .extend(latency.filter(|it| it.mean_ms.is_some() || !it.percentiles_ms.is_empty()));
     }
     result
 }

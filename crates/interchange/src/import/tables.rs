@@ -5,14 +5,15 @@
 //! name that contradict each other in nothing are parts of the same result.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use inferometer_analysis::plausibility::{Claim, ClaimKind};
-use inferometer_analysis::tool_result::{
-    CountsFrom, Grain, LatencyKind, ResultRate, Tool, ToolResult, extra,
-};
-use inferometer_model::whole::{to_u32, to_u64};
+use inferometer_analysis::tool_result::{CountsFrom, Grain, LatencyKind, Tool, ToolResult, extra};
+use serde::Deserialize;
 
 use super::{Imported, Records, document_source, shown};
+use crate::json::Json;
+use crate::vllm::field;
 
 /// What stands above or beside the results of a text and is about all of them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,88 +29,28 @@ const COLUMNS_MAX: usize = 32;
 const WORDS_MAX: usize = 16;
 const CLAIMS_MAX: usize = 64;
 
-/// A column by its names, how its number is kept, and whether it is a measured figure.
-type Column = (&'static [&'static str], fn(&mut ToolResult, f64), bool);
+/// What columns fill, each with the names that it has.
+#[derive(Deserialize)]
+struct Columns {
+    settings: BTreeMap<String, Vec<String>>,
+    figures: BTreeMap<String, Vec<String>>,
+    texts: BTreeMap<String, Vec<String>>,
+}
 
-static COLUMNS: [Column; 14] = [
-    (
-        &["concurrency", "max concurrency", "users", "clients"],
-        |it, n| it.max_concurrency = Some(to_u32(n)),
-        false,
-    ),
-    (
-        &["request rate", "request rate req s", "rate", "qps"],
-        |it, v| it.request_rate = Some(ResultRate::PerSecond(v)),
-        false,
-    ),
-    (&["requests", "prompts", "num prompts"], |it, n| it.requests_planned = Some(to_u64(n)), false),
-    (&["completed", "successful requests"], |it, n| it.completed = Some(to_u64(n)), false),
-    (&["errors", "failed", "failed requests"], |it, n| it.failed = Some(to_u64(n)), false),
-    (
-        &["input", "input tok", "input tokens", "isl", "prompt tokens"],
-        |it, v| further(it, extra::INPUT_LENGTH, v),
-        false,
-    ),
-    (
-        &["output", "output tok", "output tokens", "osl"],
-        |it, v| further(it, extra::OUTPUT_LENGTH, v),
-        false,
-    ),
-    (&["duration", "duration s", "benchmark duration s"], |it, v| it.duration_s = Some(v), false),
-    (
-        &["tensor parallel", "tensor parallel size", "tp"],
-        |it, n| it.tensor_parallel = Some(to_u32(n)),
-        false,
-    ),
-    (
-        &[
-            "requests sec",
-            "requests s",
-            "req s",
-            "request throughput",
-            "request throughput req s",
-            "rps",
-        ],
-        |it, v| it.request_throughput = Some(v),
-        true,
-    ),
-    (
-        &[
-            "output throughput",
-            "output throughput tok s",
-            "gen tps",
-            "generation tps",
-            "output tokens s",
-        ],
-        |it, v| it.output_throughput = Some(v),
-        true,
-    ),
-    (
-        &["tokens sec", "tokens s", "total token throughput", "total token throughput tok s"],
-        |it, v| it.total_token_throughput = Some(v),
-        true,
-    ),
-    (
-        &["peak output throughput", "peak output throughput tok s"],
-        |it, v| it.peak_output_throughput = Some(v),
-        true,
-    ),
-    (
-        &["per user throughput", "per user throughput tok s", "request generation level tps"],
-        |it, v| further(it, extra::USER_THROUGHPUT, v),
-        true,
-    ),
-];
-const CONCURRENCY: usize = 0;
-const PLANNED: usize = 2;
-const OUTPUT_THROUGHPUT: usize = 10;
+static COLUMNS: LazyLock<Columns> = LazyLock::new(|| {
+    toml::from_str(include_str!("columns.toml")).expect("tests read the embedded table")
+});
 
-/// Columns with texts: what a row is called, its model, its hardware, and how many of that.
-const NAMES: [&str; 7] =
-    ["scenario", "name", "preset", "gpu preset", "configuration", "test", "level"];
-const MODELS: [&str; 2] = ["model", "model id"];
-const HARDWARE: [&str; 5] = ["hardware", "gpu", "gpus", "gpu s", "gpu type"];
-const GPU_COUNT: &str = "gpu count";
+/// What a column of this name fills.
+fn filled_by<'a>(columns: &'a BTreeMap<String, Vec<String>>, name: &str) -> Option<&'a str> {
+    let mut columns = columns.iter();
+    let found = columns.find(|(_, names)| names.iter().any(|known| known == name));
+    found.map(|(key, _)| key.as_str())
+}
+
+const CONCURRENCY: &str = "max_concurrency";
+const PLANNED: &str = "num_prompts";
+const OUTPUT_THROUGHPUT: &str = "output_throughput";
 
 const CLAIMS: [(&str, ClaimKind); 5] = [
     ("sub-millisecond", ClaimKind::BelowMs(1.0)),
@@ -119,14 +60,10 @@ const CLAIMS: [(&str, ClaimKind); 5] = [
     ("same prompt for every request", ClaimKind::SamePrompt),
 ];
 
-fn further(result: &mut ToolResult, key: &str, value: f64) {
-    result.further.insert(key.to_owned(), value);
-}
-
 /// What a known column is of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
-    Column(usize),
+    Column(&'static str),
     /// A latency and its statistic: `mean`, `std`, `min`, `max` or a rank.
     Latency(LatencyKind, String),
 }
@@ -163,7 +100,7 @@ pub(crate) fn read(text: &str) -> Vec<Imported> {
 impl Row {
     fn is_result(&self) -> bool {
         self.figures.keys().any(|key| match key {
-            Key::Column(column) => COLUMNS[*column].2,
+            Key::Column(column) => COLUMNS.figures.contains_key(*column),
             Key::Latency(..) => true,
         })
     }
@@ -173,15 +110,15 @@ impl Row {
         let words = words_of(column);
         let name = words.join(" ");
         let cell = cell.trim();
-        let place = match name.as_str() {
-            known if NAMES.contains(&known) => {
-                shown(cell).clone_into(&mut self.name);
+        let place = match filled_by(&COLUMNS.texts, &name) {
+            Some("model") => &mut self.model,
+            Some("hardware") => &mut self.hardware,
+            Some("gpus") => &mut self.gpus,
+            Some(_) => {
+                self.name = shown(cell);
                 return true;
             }
-            known if MODELS.contains(&known) => &mut self.model,
-            known if HARDWARE.contains(&known) => &mut self.hardware,
-            GPU_COUNT => &mut self.gpus,
-            _ => {
+            None => {
                 let found = key_of(&words, &name).zip(parse_number(cell));
                 let Some(((key, factor), number)) = found else { return false };
                 self.figures.entry(key).or_insert(number * factor);
@@ -206,20 +143,14 @@ impl Row {
         result.metadata.extend(hardware.map(|name| (extra::HARDWARE.to_owned(), name)));
         for (key, value) in self.figures {
             match key {
-                Key::Column(column) => (COLUMNS[column].1)(&mut result, value),
+                Key::Column(column) => match field(column) {
+                    // A number that the field does not take is none.
+                    Some(field) => drop((field.set)(&mut result, &Json::Number(value))),
+                    None => drop(result.further.insert(column.to_owned(), value)),
+                },
                 Key::Latency(kind, statistic) => {
                     let latency = result.latency_mut(kind, CountsFrom::Unknown, Grain::Unknown);
-                    let place = match statistic.as_str() {
-                        "mean" => &mut latency.mean_ms,
-                        "std" => &mut latency.std_ms,
-                        "min" => &mut latency.min_ms,
-                        "max" => &mut latency.max_ms,
-                        rank => {
-                            latency.percentiles_ms.insert(rank.to_owned(), value);
-                            continue;
-                        }
-                    };
-                    *place = Some(value);
+                    latency.set(&statistic, value);
                 }
             }
         }
@@ -271,8 +202,8 @@ fn words_of(name: &str) -> Vec<String> {
 
 /// What a column name means, and what its numbers are multiplied by.
 fn key_of(words: &[String], name: &str) -> Option<(Key, f64)> {
-    let column = COLUMNS.iter().position(|(names, ..)| names.contains(&name));
-    if let Some(column) = column {
+    let Columns { settings, figures, .. } = &*COLUMNS;
+    if let Some(column) = filled_by(settings, name).or_else(|| filled_by(figures, name)) {
         return Some((Key::Column(column), 1.0));
     }
     let (mut kind, mut statistic, mut unit) = (None, None, None);
@@ -309,7 +240,7 @@ fn parse_number(cell: &str) -> Option<f64> {
 }
 
 /// The load that a heading states: `@10req at a time for 100 total requests`.
-fn facts_in_heading(heading: &str) -> Vec<(usize, f64)> {
+fn facts_in_heading(heading: &str) -> Vec<(&'static str, f64)> {
     let words: Vec<&str> = heading.split_whitespace().collect();
     let at_once =
         words.iter().find_map(|word| word.strip_prefix('@')?.strip_suffix("req")?.parse().ok());
@@ -545,10 +476,10 @@ pub fn page_facts(text: &str) -> PageFacts {
         if let Some((key, value)) = pair.filter(|(_, value)| value.len() <= 2 * super::SHOWN_CHARS)
         {
             let (key, value) = (words_of(key).join(" "), value.trim_matches(['|', ' ']));
-            if MODELS.contains(&key.as_str()) && facts.model.is_none() {
-                facts.model = Some(shown(value));
-            } else if HARDWARE.contains(&key.as_str()) && facts.hardware.is_none() {
-                facts.hardware = Some(shown(value));
+            match filled_by(&COLUMNS.texts, &key) {
+                Some("model") => drop(facts.model.get_or_insert_with(|| shown(value))),
+                Some("hardware") => drop(facts.hardware.get_or_insert_with(|| shown(value))),
+                _ => {}
             }
         }
         let lower = line.to_ascii_lowercase();
@@ -561,4 +492,20 @@ pub fn page_facts(text: &str) -> PageFacts {
         }
     }
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_fills_a_field_or_a_figure_beside_them() {
+        let further = [extra::INPUT_LENGTH, extra::OUTPUT_LENGTH, extra::USER_THROUGHPUT];
+        for key in COLUMNS.settings.keys().chain(COLUMNS.figures.keys()) {
+            assert!(field(key).is_some() || further.contains(&key.as_str()), "{key}");
+        }
+        let known = |key| COLUMNS.settings.contains_key(key) || COLUMNS.figures.contains_key(key);
+        assert!([CONCURRENCY, PLANNED, OUTPUT_THROUGHPUT].into_iter().all(known));
+        assert_eq!(filled_by(&COLUMNS.texts, "gpu count"), Some("gpus"));
+    }
 }

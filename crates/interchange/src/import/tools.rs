@@ -3,13 +3,12 @@
 
 use inferometer_analysis::Interval;
 use inferometer_analysis::tool_result::{
-    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ResultSource, Tool,
-    ToolResult,
+    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, Tool, ToolResult,
 };
 
 use super::{
-    INCOMPLETE, ImportError, Imported, Mapping, Records, count, count_at, document_source, figure,
-    figure_at, newlines, not_json_there, plain_rank, read_objects, shown,
+    INCOMPLETE, ImportError, Imported, Mapping, Records, count, count_at, figure, figure_at,
+    newlines, not_json_there, plain_rank, read_objects, shown,
 };
 use crate::json::Json;
 
@@ -20,14 +19,6 @@ const GUIDELLM_LATENCIES: [(&str, f64, LatencyKind, CountsFrom, Grain); 4] = [
     ("inter_token_latency_ms", 1.0, LatencyKind::Tpot, CountsFrom::Output, Grain::Unknown),
     ("request_latency", 1e3, LatencyKind::E2e, CountsFrom::Send, Grain::Request),
     ("request_scheduled_latency", 1e3, LatencyKind::E2e, CountsFrom::Schedule, Grain::Request),
-];
-
-/// Where the versions of `GuideLLM` write how many requests were to be sent.
-const PLANNED: [&str; 4] = [
-    "config.constraints.max_requests.args.count",
-    "config.constraints.max_requests.max_num",
-    "scheduler.constraints.max_requests.max_num",
-    "args.max_number",
 ];
 
 pub(super) fn read_guidellm(text: &str) -> Result<Vec<Imported>, ImportError> {
@@ -87,33 +78,14 @@ fn read_damaged(text: &str, error: &serde_json::Error, records: &mut Records) {
 fn read_benchmark(benchmark: &Json, number: usize, line: u32, whole: &Json) -> ToolResult {
     let mut common = Mapping::new(whole, String::new());
     let mut found = Mapping::new(benchmark, format!("benchmarks.{number}"));
-    let mean = |found: &mut Mapping<'_>, metric: &str| {
-        // A tool that served nothing writes a mean of zero, which is a rate all the same.
-        found.figure(&format!("metrics.{metric}.successful.mean"))
-    };
     let started = found.first(&["start_time", "run_stats.start_time"], Mapping::find);
     let model = || common.first(&["config.spec.backend.model", "args.model"], Mapping::name);
-    let mut result = ToolResult {
-        model: found.name("config.backend.model").or_else(model),
-        source: ResultSource {
-            version: common.name("metadata.guidellm_version"),
-            name: found.first(&["config.id_", "id_"], Mapping::name).unwrap_or_default(),
-            ..document_source(Tool::GuideLlm, line)
-        },
-        tokenizer: common.first(&["config.spec.tokenizer.model", "args.processor"], Mapping::name),
-        backend: found.name("config.backend.kind"),
-        started: started.and_then(Json::number).map(|moment| moment.to_string()),
-        duration_s: found.figure("duration"),
-        request_throughput: mean(&mut found, "requests_per_second"),
-        request_goodput: mean(&mut found, "request_goodput"),
-        output_throughput: mean(&mut found, "output_tokens_per_second"),
-        total_token_throughput: mean(&mut found, "tokens_per_second"),
-        input_tokens: found.count("metrics.prompt_token_count.successful.total_sum"),
-        output_tokens: found.count("metrics.output_token_count.successful.total_sum"),
-        peak_concurrent_requests: found.count("metrics.request_concurrency.total.max"),
-        requests_planned: found.first(&PLANNED, Mapping::count),
-        ..ToolResult::default()
-    };
+    let mut result = found.result(Tool::GuideLlm, line);
+    result.model = result.model.or_else(model);
+    result.source.version = common.name("metadata.guidellm_version");
+    result.tokenizer =
+        common.first(&["config.spec.tokenizer.model", "args.processor"], Mapping::name);
+    result.started = started.and_then(Json::number).map(|moment| moment.to_string());
     let mut total = |status: &str| {
         let paths = ["metrics.request_totals", "request_totals"];
         paths.iter().find_map(|path| found.count(&format!("{path}.{status}")))
@@ -128,26 +100,8 @@ fn read_benchmark(benchmark: &Json, number: usize, line: u32, whole: &Json) -> T
     read_strategy(&mut found, &mut result);
     read_latencies(&mut found, &mut result);
     result.requests = read_requests(&mut found, &result);
-    // The same figures over other requests, and how the program itself was set up.
-    let metrics = GUIDELLM_LATENCIES.iter().map(|(name, ..)| *name).chain(GUIDELLM_FIGURES);
-    for metric in metrics {
-        for status in ["successful", "errored", "incomplete", "total"] {
-            found.pass_over(&[&format!("metrics.{metric}.{status}")]);
-        }
-    }
-    found.pass_over(&["type_", "end_time", "config", "scheduler_state", "scheduler_metrics"]);
     found.finish(result)
 }
-
-const GUIDELLM_FIGURES: [&str; 7] = [
-    "requests_per_second",
-    "request_goodput",
-    "output_tokens_per_second",
-    "tokens_per_second",
-    "prompt_token_count",
-    "output_token_count",
-    "request_concurrency",
-];
 
 /// Even gaps, or those of a Poisson process; the other strategies send as the server allows.
 fn read_strategy(found: &mut Mapping<'_>, result: &mut ToolResult) {
@@ -271,29 +225,10 @@ fn read_sglang_line(json: &Json, line: u32) -> ToolResult {
         Some("trace") => None,
         Some(_) | None => found.positive("request_rate").map(ResultRate::PerSecond),
     };
-    let mut result = ToolResult {
-        source: ResultSource {
-            name: found.name("tag").unwrap_or_default(),
-            version: found.name("server_info.version"),
-            ..document_source(Tool::Sglang, line)
-        },
-        model: found.first(&["server_info.served_model_name", "model"], Mapping::name),
-        tensor_parallel: found.small_count("server_info.tp_size"),
-        backend: found.name("backend"),
-        burstiness: matches!(request_rate, Some(ResultRate::PerSecond(_))).then_some(1.0),
-        request_rate,
-        max_concurrency: found.small_count("max_concurrency"),
-        completed: found.count("completed"),
-        duration_s: found.figure("duration"),
-        input_tokens: found.first(&["total_input_tokens", "total_input"], Mapping::count),
-        output_tokens: found.first(&["total_output_tokens", "total_output"], Mapping::count),
-        request_throughput: found.figure("request_throughput"),
-        output_throughput: found.figure("output_throughput"),
-        total_token_throughput: found.figure("total_throughput"),
-        peak_output_throughput: found.figure("max_output_tokens_per_s"),
-        peak_concurrent_requests: found.count("max_concurrent_requests"),
-        ..ToolResult::default()
-    };
+    let mut result = found.result(Tool::Sglang, line);
+    result.tensor_parallel = found.small_count("server_info.tp_size");
+    result.burstiness = matches!(request_rate, Some(ResultRate::PerSecond(_))).then_some(1.0);
+    result.request_rate = request_rate;
     for (suffix, kind, from) in SGLANG_LATENCIES {
         // Its own API reports how many tokens an event brought, and later versions divide by it;
         // which version wrote the file is not known.
@@ -302,20 +237,12 @@ fn read_sglang_line(json: &Json, line: u32) -> ToolResult {
             (LatencyKind::Itl, None | Some("sglang" | "sglang-native")) => Grain::Unknown,
             (LatencyKind::Itl, Some(_)) => Grain::Chunk,
         };
-        let mut statistic = |name: &str| found.figure(&format!("{name}_{suffix}"));
-        let mut latency = ResultLatency {
-            mean_ms: statistic("mean"),
-            std_ms: statistic("std"),
-            max_ms: statistic("max"),
-            ..ResultLatency::new(kind, from, grain)
-        };
-        for (key, rank) in [("median", "50"), ("p90", "90"), ("p95", "95"), ("p99", "99")] {
-            latency.percentiles_ms.extend(statistic(key).map(|value| (rank.to_owned(), value)));
-        }
-        let figures = [latency.mean_ms, latency.std_ms, latency.max_ms];
-        if figures.iter().any(Option::is_some) || !latency.percentiles_ms.is_empty() {
-            result.latencies.push(latency);
-        }
+        let names = ["mean", "std", "max", "median"].map(|name| (name, name)).into_iter();
+        let ranks = [("90", "p90"), ("95", "p95"), ("99", "p99")];
+        let names: Vec<(&str, &str)> = names.chain(ranks).collect();
+        let statistic = |name: &str| found.figure(&format!("{name}_{suffix}"));
+        let latency = ResultLatency::new(kind, from, grain).with(&names, statistic);
+        result.latencies.extend(latency);
     }
     found.describe(&mut result, "dataset_name", "dataset_name");
     result.requests = sglang_requests(&mut found);
@@ -373,19 +300,9 @@ fn read_genai_bench_document(json: &Json, line: u32) -> ToolResult {
     let mut found = Mapping::new(json, String::new());
     let of = |name: &str| format!("aggregated_metrics.{name}");
     let per_minute = found.figure(&of("requests_per_minute")).map(|rate| rate / 60.0);
-    let mut result = ToolResult {
-        source: document_source(Tool::GenaiBench, line),
-        completed: found.count(&of("num_completed_requests")),
-        failed: found.count(&of("num_error_requests")),
-        requests_planned: found.count(&of("num_requests")),
-        duration_s: found.positive(&of("run_duration")),
-        input_tokens: found.count(&of("stats.num_input_tokens.sum")),
-        output_tokens: found.count(&of("stats.num_output_tokens.sum")),
-        request_throughput: found.figure(&of("requests_per_second")).or(per_minute),
-        output_throughput: found.figure(&of("mean_output_throughput_tokens_per_s")),
-        total_token_throughput: found.figure(&of("mean_total_tokens_throughput_tokens_per_s")),
-        ..ToolResult::default()
-    };
+    let mut result = found.result(Tool::GenaiBench, line);
+    result.duration_s = found.positive(&of("run_duration"));
+    result.request_throughput = result.request_throughput.or(per_minute);
     // What it calls concurrency is a rate where the load was open.
     if found.figure(&of("arrival_requests_per_second")).is_some() {
         result.request_rate = found.positive(&of("num_concurrency")).map(ResultRate::PerSecond);
@@ -413,7 +330,6 @@ fn read_genai_bench_document(json: &Json, line: u32) -> ToolResult {
             found.note(path, "does not hold every request that completed");
         }
     }
-    found.pass_over(&[&of("error_codes_frequency"), &of("error_rate"), &of("iteration_type")]);
     found.finish(result)
 }
 

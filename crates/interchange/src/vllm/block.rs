@@ -11,7 +11,7 @@ use inferometer_analysis::tool_result::{
     CountsFrom, Form, LatencyKind, ResultLatency, ResultRate, ToolResult,
 };
 
-use super::{FIELDS, LATENCIES, QUEUED_E2E, is_pooling, positions, printed_ranks};
+use super::{LATENCIES, QUEUED_E2E, is_pooling, positions, printed_ranks};
 use crate::json::Json;
 
 const WIDTH: usize = 50;
@@ -240,7 +240,7 @@ impl Block<'_> {
     }
 
     fn field(&mut self, key: &str, is_printed: bool) {
-        if let Some(field) = FIELDS.iter().find(|field| field.key == key && is_printed) {
+        if let Some(field) = super::field(key).filter(|_| is_printed) {
             self.line(field.label, (field.get)(self.result));
         }
     }

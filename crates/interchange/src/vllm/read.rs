@@ -258,7 +258,7 @@ enum Target {
 
 impl Target {
     fn from_key(key: &str) -> Option<Self> {
-        if let Some(field) = FIELDS.iter().find(|field| field.key == key) {
+        if let Some(field) = super::field(key) {
             return Some(Self::Field(field));
         }
         Self::extra(|figure| figure.key == key).or_else(|| {
@@ -319,20 +319,12 @@ impl Target {
             Self::Statistic { kind, from, grain, statistic } => {
                 let ms = figure(value)?;
                 let latency = result.latency_mut(*kind, *from, *grain);
-                match statistic.as_str() {
-                    "mean" => latency.mean_ms = Some(ms),
-                    "std" => latency.std_ms = Some(ms),
-                    _ if LISTED_MAX <= latency.percentiles_ms.len() => {
-                        return Err(format!(
-                            "is beyond the {LISTED_MAX} percentiles that are kept"
-                        ));
-                    }
-                    ranked => {
-                        let rank = if ranked == "median" { "50" } else { &ranked[1..] };
-                        latency.has_p50 |= ranked == "p50";
-                        latency.percentiles_ms.insert(rank.to_owned(), ms);
-                    }
+                let is_ranked = !["mean", "std"].contains(&statistic.as_str());
+                if is_ranked && LISTED_MAX <= latency.percentiles_ms.len() {
+                    return Err(format!("is beyond the {LISTED_MAX} percentiles that are kept"));
                 }
+                latency.has_p50 |= statistic == "p50";
+                latency.set(statistic.strip_prefix('p').unwrap_or(statistic), ms);
             }
             Self::Extra(key) => {
                 let value = figure(value)?;

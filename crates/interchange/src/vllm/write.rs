@@ -18,9 +18,7 @@ use serde::Serializer as _;
 use serde_json::ser::Formatter;
 
 use super::read;
-use super::{
-    COLUMNS, FIELDS, LATENCIES, QUEUED_E2E, is_pooling, meaning, positions, printed_ranks,
-};
+use super::{COLUMNS, LATENCIES, QUEUED_E2E, is_pooling, meaning, positions, printed_ranks};
 use crate::export::{ExportError, has_form, meant, measured_by};
 use crate::json::Json;
 
@@ -112,8 +110,7 @@ impl Object<'_> {
 
     fn put(&mut self, keys: &[&str]) {
         for key in keys {
-            let field = FIELDS.iter().find(|field| field.key == *key);
-            self.set(*key, field.map(|field| (field.get)(self.result)));
+            self.set(*key, super::field(key).map(|field| (field.get)(self.result)));
         }
     }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{Schema, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::text::{Grammar, count, read_any};
@@ -199,23 +198,14 @@ impl fmt::Display for Lengths {
 }
 
 impl Grammar for Lengths {
+    const SCHEMA: &'static str = "lengths";
+
     fn read(text: &str) -> Result<Self, String> {
         text.parse()
     }
 
     fn write(&self) -> String {
         self.to_string()
-    }
-
-    fn schema() -> Schema {
-        json_schema!({
-            "type": ["integer", "string"],
-            "minimum": 1,
-            "examples": [
-                512, "512±20%", "uniform:256..1024", "normal:512,128", "lognormal:512,0.8",
-                "zipf:1.2,16..4096", "histogram:128=3,512=1",
-            ],
-        })
     }
 }
 

@@ -1,8 +1,6 @@
 //! What a server costs, in any currency: `2.50/h` for its time, `1.20/gpu-h` for each of its GPUs, and
 //! `0.15/M-in,0.60/M-out` for a million tokens read and written.
 
-use schemars::{Schema, json_schema};
-
 use super::text::Grammar;
 
 /// Each amount in the currency of the user; `None` costs nothing.
@@ -35,6 +33,8 @@ impl Price {
 }
 
 impl Grammar for Price {
+    const SCHEMA: &'static str = "price";
+
     fn read(text: &str) -> Result<Self, String> {
         let mut price = Self::default();
         for part in text.split(',').map(str::trim) {
@@ -65,14 +65,6 @@ impl Grammar for Price {
         let parts =
             parts.filter_map(|(amount, units)| Some(format!("{}/{}", (*amount)?, units[0])));
         parts.collect::<Vec<_>>().join(",")
-    }
-
-    fn schema() -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": "^ *[0-9.]+ */ *(h|hour|gpu-h|gpu-hour|M-in|M-out)( *,.*)?$",
-            "examples": ["2.50/h", "1.20/gpu-h", "0.15/M-in,0.60/M-out"],
-        })
     }
 }
 

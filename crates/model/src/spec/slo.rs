@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// One SLO. Written as text, in files too.
 #[derive(Clone, Debug)]
 pub struct Slo {
@@ -25,11 +27,11 @@ impl PartialEq for Slo {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Relation {
-    /// At most.
+    #[serde(rename = "at_most")]
     Below,
-    /// At least.
+    #[serde(rename = "at_least")]
     Above,
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use schemars::{JsonSchema, Schema, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
@@ -102,6 +102,8 @@ impl DevicesAsked {
 }
 
 impl Grammar for DevicesAsked {
+    const SCHEMA: &'static str = "devices";
+
     fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if let Some(url) = text.strip_prefix("dcgm=") {
@@ -122,14 +124,6 @@ impl Grammar for DevicesAsked {
 
     fn write(&self) -> String {
         self.to_string()
-    }
-
-    fn schema() -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": "^ *(auto|off|nvml|nvidia-smi|amd-smi|rocm-smi|dcgm=.+)$",
-            "examples": ["auto", "nvidia-smi", "dcgm=http://gpu1:9400"],
-        })
     }
 }
 

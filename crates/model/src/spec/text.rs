@@ -1,5 +1,6 @@
 //! Values that are text on the command line and in an experiment file: one grammar for both.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -24,7 +25,15 @@ pub trait Grammar: Clone + Send + Sync + Sized + 'static {
     fn read(text: &str) -> Result<Self, String>;
     /// Text that `read` turns into the same value again.
     fn write(&self) -> String;
-    fn schema() -> Schema;
+
+    /// The name of its schema in `schemas.json`, unless `schema` gives another.
+    const SCHEMA: &'static str = "";
+
+    fn schema() -> Schema {
+        let schemas: Result<BTreeMap<String, Schema>, _> =
+            serde_json::from_str(include_str!("schemas.json"));
+        schemas.ok().and_then(|mut all| all.remove(Self::SCHEMA)).unwrap_or_default()
+    }
 }
 
 /// A value that is read and written as its text, where its own serialized form is another.
@@ -151,6 +160,8 @@ pub fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 }
 
 impl Grammar for Duration {
+    const SCHEMA: &'static str = "duration";
+
     fn read(text: &str) -> Result<Self, String> {
         let wanted =
             || format!("`{text}` is not a duration; write it as 500ms, 30s, 1.5m, 1h or 1h30m");
@@ -185,14 +196,6 @@ impl Grammar for Duration {
     fn write(&self) -> String {
         format!("{}s", self.as_secs_f64())
     }
-
-    fn schema() -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": r"^ *([0-9.]+ *(us|ms|s|sec|m|min|h|d) *)+$",
-            "examples": ["500ms", "30s", "2m"],
-        })
-    }
 }
 
 /// Requests per second, such as `20` or `inf`; infinite sends everything at once.
@@ -200,6 +203,8 @@ impl Grammar for Duration {
 pub struct PerSecond(pub f64);
 
 impl Grammar for PerSecond {
+    const SCHEMA: &'static str = "rate";
+
     fn read(text: &str) -> Result<Self, String> {
         match text.trim().to_ascii_lowercase().as_str() {
             "inf" | "unlimited" => Ok(Self(f64::INFINITY)),
@@ -213,14 +218,6 @@ impl Grammar for PerSecond {
     fn write(&self) -> String {
         self.0.to_string()
     }
-
-    fn schema() -> Schema {
-        json_schema!({
-            "type": ["number", "string"],
-            "exclusiveMinimum": 0,
-            "examples": [20, 0.5, "inf"],
-        })
-    }
 }
 
 /// Segments of a ramp, such as `2..20:60s,20..5:30s`.
@@ -228,6 +225,8 @@ impl Grammar for PerSecond {
 pub struct Ramp(pub Vec<RampSegment>);
 
 impl Grammar for Ramp {
+    const SCHEMA: &'static str = "ramp";
+
     fn read(text: &str) -> Result<Self, String> {
         let segment = |text: &str| {
             let wanted = || {
@@ -251,10 +250,6 @@ impl Grammar for Ramp {
         });
         segments.collect::<Vec<_>>().join(",")
     }
-
-    fn schema() -> Schema {
-        json_schema!({ "type": "string", "examples": ["2..20:60s", "2..20:60s,20..5:30s"] })
-    }
 }
 
 /// CPU cores such as `2,4-6`, in the order in which they were written.
@@ -262,6 +257,8 @@ impl Grammar for Ramp {
 pub struct CoreList(pub Vec<u32>);
 
 impl Grammar for CoreList {
+    const SCHEMA: &'static str = "cores";
+
     fn read(text: &str) -> Result<Self, String> {
         let mut cores = Vec::new();
         for part in text.split(',') {
@@ -286,10 +283,6 @@ impl Grammar for CoreList {
     fn write(&self) -> String {
         self.0.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
     }
-
-    fn schema() -> Schema {
-        json_schema!({ "type": "string", "examples": ["2,4-6"] })
-    }
 }
 
 /// Width and height in pixels, such as `512x512`.
@@ -297,6 +290,8 @@ impl Grammar for CoreList {
 pub struct ImageSize(pub u32, pub u32);
 
 impl Grammar for ImageSize {
+    const SCHEMA: &'static str = "image_size";
+
     fn read(text: &str) -> Result<Self, String> {
         let side = |text: &str| text.trim().parse::<u32>().ok();
         let sides = text.split_once(['x', '×']).and_then(|(w, h)| side(w).zip(side(h)));
@@ -309,17 +304,11 @@ impl Grammar for ImageSize {
     fn write(&self) -> String {
         format!("{}x{}", self.0, self.1)
     }
-
-    fn schema() -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": "^ *[0-9]+ *[x×] *[0-9]+ *$",
-            "examples": ["512x512"],
-        })
-    }
 }
 
 impl Grammar for AdapterChoice {
+    const SCHEMA: &'static str = "adapter_choice";
+
     fn read(text: &str) -> Result<Self, String> {
         let zipf = || text.strip_prefix("zipf:")?.trim().parse().ok().map(Self::Zipf);
         match text {
@@ -338,14 +327,6 @@ impl Grammar for AdapterChoice {
             Self::Zipf(exponent) => format!("zipf:{exponent}"),
         }
     }
-
-    fn schema() -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": "^(round-robin|random|zipf:.+)$",
-            "examples": ["round-robin", "random", "zipf:1.1"],
-        })
-    }
 }
 
 /// A share, written as a percentage or as a number from 0 to 1.
@@ -353,6 +334,8 @@ impl Grammar for AdapterChoice {
 pub struct Share(pub f64);
 
 impl Grammar for Share {
+    const SCHEMA: &'static str = "share";
+
     fn read(text: &str) -> Result<Self, String> {
         let (number, whole) = match text.trim().strip_suffix('%') {
             Some(number) => (number, 100.0),
@@ -369,13 +352,11 @@ impl Grammar for Share {
         // Rounded so that 0.07 is written as 7 % and not as 7.000000000000001 %.
         format!("{}%", (self.0 * 100.0 * 1e9).round() / 1e9)
     }
-
-    fn schema() -> Schema {
-        json_schema!({ "type": ["number", "string"], "examples": ["5%", 0.05] })
-    }
 }
 
 impl Grammar for StopAt {
+    const SCHEMA: &'static str = "stop_at";
+
     fn read(text: &str) -> Result<Self, String> {
         let wanted =
             || format!("`{text}` is not known; write it as output_throughput=2% or ttft.p99=5%");
@@ -386,10 +367,6 @@ impl Grammar for StopAt {
 
     fn write(&self) -> String {
         format!("{}={}", self.quantity, Share(self.half_width).write())
-    }
-
-    fn schema() -> Schema {
-        json_schema!({ "type": "string", "examples": ["output_throughput=2%", "ttft.p99=5%"] })
     }
 }
 

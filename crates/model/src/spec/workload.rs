@@ -7,7 +7,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use strum::{Display, VariantArray};
+use strum::{Display, EnumDiscriminants, VariantArray};
 
 use super::error::{Result, SpecError, at_most, refuse_first};
 use super::lengths::Lengths;
@@ -236,14 +236,17 @@ pub enum Counting {
     WithTemplate,
 }
 
-/// Where prompts come from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Where prompts come from. [`SourceKind`] has the kinds alone, by the names that users know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, EnumDiscriminants)]
+#[strum_discriminants(name(SourceKind), derive(Serialize, Deserialize))]
+#[strum_discriminants(serde(rename_all = "kebab-case"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     Synthetic(Synthetic),
     VllmRandom(VllmRandom),
     Dataset(DatasetSpec),
     /// The same prompt every time.
+    #[strum_discriminants(serde(rename = "prompt"))]
     Fixed(FixedPrompt),
     /// Lengths, shared prefixes and, unless the load is set, timestamps of recorded traffic.
     Trace(TraceSpec),
@@ -253,6 +256,7 @@ pub enum Source {
     /// Each request is of one of these kinds, by weight.
     Mix(Vec<MixPart>),
     /// A plan that was saved before, as it is.
+    #[strum_discriminants(serde(rename = "saved plan"))]
     Saved {
         path: PathBuf,
         /// Whether the source of the saved plan chose the lengths of its answers.
@@ -525,36 +529,8 @@ impl Source {
     }
 
     pub fn kind(&self) -> SourceKind {
-        match self {
-            Self::Synthetic(_) => SourceKind::Synthetic,
-            Self::VllmRandom(_) => SourceKind::VllmRandom,
-            Self::Dataset(_) => SourceKind::Dataset,
-            Self::Fixed(_) => SourceKind::Prompt,
-            Self::Trace(_) => SourceKind::Trace,
-            Self::Conversations(_) => SourceKind::Conversations,
-            Self::Sessions(_) => SourceKind::Sessions,
-            Self::Agents(_) => SourceKind::Agents,
-            Self::Mix(_) => SourceKind::Mix,
-            Self::Saved { .. } => SourceKind::Saved,
-        }
+        self.into()
     }
-}
-
-/// The kinds of sources, by the names that users know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SourceKind {
-    Synthetic,
-    VllmRandom,
-    Dataset,
-    Prompt,
-    Trace,
-    Conversations,
-    Sessions,
-    Agents,
-    Mix,
-    #[serde(rename = "saved plan")]
-    Saved,
 }
 
 impl SourceKind {

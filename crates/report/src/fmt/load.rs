@@ -186,7 +186,7 @@ pub fn lengths(workload: &WorkloadFacts, api: Api) -> String {
             format!("agents with tasks of {about}{} tokens", tokens(input))
         }
         (Some(input), _) => format!("{about}{} tokens in", tokens(input)),
-        (None, SourceKind::Prompt) => "always the same prompt".to_owned(),
+        (None, SourceKind::Fixed) => "always the same prompt".to_owned(),
         (None, SourceKind::Mix) => "a mix of prompts".to_owned(),
         (None, source) => format!("prompts of the {}", source.name()),
     };

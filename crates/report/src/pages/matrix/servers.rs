@@ -82,7 +82,7 @@ fn load(view: View<'_>) -> Vec<(String, Text)> {
     };
     let subject = view.set.conditions.iter().find_map(|one| one.subject.as_ref());
     let prompts = subject.map(|subject| {
-        let is_fixed = subject.source == SourceKind::Prompt;
+        let is_fixed = subject.source == SourceKind::Fixed;
         let source = if is_fixed { "one fixed prompt" } else { subject.source.name() };
         let lengths = subject.input_tokens.as_ref();
         lengths.map_or_else(|| source.to_owned(), |input| format!("{source}, {input} tokens"))

@@ -93,7 +93,7 @@ fn an_outcome_says_what_was_compared() {
             requirement: "ttft.p99<0.5s".to_owned(),
             quantity: "ttft.p99".to_owned(),
             unit: "ms".to_owned(),
-            bound: Bound::AtMost,
+            bound: Relation::Below,
             limit: 500.0,
             verdict: ThresholdVerdict::Met,
             value: Some(450.0),
