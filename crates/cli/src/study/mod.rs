@@ -29,7 +29,8 @@ use inferometer_report::terminal::requirements;
 use inferometer_report::terminal::set::{SetFiles, render};
 use inferometer_store::{SetDirectory, Stored};
 use inferometer_study::play::{
-    self, Backend, Played, Player, ResumeOptions, reached_no_server, resume_command, server_name,
+    self, Backend, Played, Player, ResumeOptions, Workers, reached_no_server, resume_command,
+    server_name,
 };
 
 use self::file::BuiltIns;
@@ -48,6 +49,7 @@ use crate::report_files::{self, PageData, SetPage};
 use crate::requirements::{Judged, Requirements};
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
+use crate::workers::Scheduled;
 
 /// `inferometer sweep`: many loads, servers side by side, and searches.
 pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode> {
@@ -58,8 +60,10 @@ pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode> {
         let trust = arguments.trust;
         return Resume { name, typed, refused, results, trust, narrator: None, cells: None }.run();
     }
-    Begin::new(arguments.virtual_time, results)
-        .run(sweep::plan(&arguments.merged(), arguments.virtual_time)?)
+    let experiment = arguments.merged();
+    let workers = Scheduled::new(&arguments.workers, &experiment)?;
+    let plan = sweep::plan(&experiment, arguments.virtual_time)?;
+    Begin::new(arguments.virtual_time, results).run(StudyPlan { workers, ..plan })
 }
 
 /// `inferometer suite`: a list of scenarios on one server.
@@ -77,7 +81,8 @@ pub(crate) fn suite(arguments: &SuiteArguments) -> Result<ExitCode> {
         return Resume { name, typed, refused, results, trust, narrator, cells: None }.run();
     }
     let begin = Begin { is_virtual: *virtual_time, results, narrator };
-    begin.run(suite::plan(arguments)?)
+    let workers = Scheduled::new(&arguments.workers, &arguments.experiment)?;
+    begin.run(StudyPlan { workers, ..suite::plan(arguments)? })
 }
 
 /// `inferometer matrix`: servers that are deployed one after the other, each measured in the same way.
@@ -135,6 +140,8 @@ pub(crate) struct StudyPlan {
     /// One for each condition.
     pub(crate) secrets: Vec<Secrets>,
     pub(crate) restart_timeout: Duration,
+    /// What sends the load, if that is not this process.
+    pub(crate) workers: Option<Scheduled>,
     /// What was understood otherwise than it was written.
     pub(crate) notes: Vec<String>,
     /// What will be wrong with the results of a matrix, each with its remedy.
@@ -157,6 +164,7 @@ impl StudyPlan {
             study: StudySpec { question, conditions, repetition, order, seed },
             secrets,
             restart_timeout: RESTART_TIMEOUT,
+            workers: None,
             notes: Vec::new(),
             warnings: Vec::new(),
             foreseen: Vec::new(),
@@ -213,7 +221,13 @@ impl<'a> Begin<'a> {
         let backend = if is_virtual {
             Backend::Virtual
         } else {
-            Backend::live(secrets, plan.restart_timeout)
+            let scheduled = plan.workers.take();
+            if let Some(scheduled) = &scheduled {
+                let own = secrets.first().cloned().unwrap_or_default();
+                let mut specs = play::known_specs(&plan.study).into_iter();
+                specs.try_for_each(|spec| scheduled.check(&spec, &own))?;
+            }
+            live(secrets, plan.restart_timeout, scheduled)
         };
         check_format(results)?;
         Requirements::for_set(&results.require, &plan.study)?;
@@ -250,6 +264,14 @@ impl<'a> Begin<'a> {
         let player = Player { store, set, study, session, options, is_resumed };
         use_results(&player, &player.play(backend)?)
     }
+}
+
+fn live(secrets: Vec<Secrets>, restart_timeout: Duration, scheduled: Option<Scheduled>) -> Backend {
+    let mut backend = Backend::live(secrets, restart_timeout);
+    if let Backend::Live { workers, .. } = &mut backend {
+        *workers = scheduled.map(|it| Box::new(it) as Box<dyn Workers>);
+    }
+    backend
 }
 
 fn writer(narrator: Option<&NarratorArguments>, backend: &Backend) -> Result<Writer> {
@@ -319,7 +341,8 @@ impl Resume<'_> {
         } else {
             let waits = self.typed.tables.repeat.restart_timeout;
             let restart_timeout = waits.map_or(RESTART_TIMEOUT, |written| written.0);
-            Backend::live(secrets(&self.typed, &manifest)?, restart_timeout)
+            let scheduled = manifest.workers.clone().map(Scheduled::from_settings).transpose()?;
+            live(secrets(&self.typed, &manifest)?, restart_timeout, scheduled)
         };
         check_format(results)?;
         if study.matrix().is_some() {
