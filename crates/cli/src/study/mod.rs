@@ -61,7 +61,7 @@ pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode> {
         return Resume { name, typed, refused, results, trust, narrator: None, cells: None }.run();
     }
     let experiment = arguments.merged();
-    let workers = Scheduled::new(&arguments.workers, &experiment)?;
+    let workers = Scheduled::new(&arguments.workers, &experiment)?.map(Scheduled::boxed);
     let plan = sweep::plan(&experiment, arguments.virtual_time)?;
     Begin::new(arguments.virtual_time, results).run(StudyPlan { workers, ..plan })
 }
@@ -82,6 +82,7 @@ pub(crate) fn suite(arguments: &SuiteArguments) -> Result<ExitCode> {
     }
     let begin = Begin { is_virtual: *virtual_time, results, narrator };
     let workers = Scheduled::new(&arguments.workers, &arguments.experiment)?;
+    let workers = workers.map(Scheduled::boxed);
     begin.run(StudyPlan { workers, ..suite::plan(arguments)? })
 }
 
@@ -141,7 +142,7 @@ pub(crate) struct StudyPlan {
     pub(crate) secrets: Vec<Secrets>,
     pub(crate) restart_timeout: Duration,
     /// What sends the load, if that is not this process.
-    pub(crate) workers: Option<Scheduled>,
+    pub(crate) workers: Option<Box<dyn Workers>>,
     /// What was understood otherwise than it was written.
     pub(crate) notes: Vec<String>,
     /// What will be wrong with the results of a matrix, each with its remedy.
@@ -221,13 +222,7 @@ impl<'a> Begin<'a> {
         let backend = if is_virtual {
             Backend::Virtual
         } else {
-            let scheduled = plan.workers.take();
-            if let Some(scheduled) = &scheduled {
-                let own = secrets.first().cloned().unwrap_or_default();
-                let mut specs = play::known_specs(&plan.study).into_iter();
-                specs.try_for_each(|spec| scheduled.check(&spec, &own))?;
-            }
-            live(secrets, plan.restart_timeout, scheduled)
+            Backend::live(secrets, plan.restart_timeout, plan.workers.take())
         };
         check_format(results)?;
         Requirements::for_set(&results.require, &plan.study)?;
@@ -264,14 +259,6 @@ impl<'a> Begin<'a> {
         let player = Player { store, set, study, session, options, is_resumed };
         use_results(&player, &player.play(backend)?)
     }
-}
-
-fn live(secrets: Vec<Secrets>, restart_timeout: Duration, scheduled: Option<Scheduled>) -> Backend {
-    let mut backend = Backend::live(secrets, restart_timeout);
-    if let Backend::Live { workers, .. } = &mut backend {
-        *workers = scheduled.map(|it| Box::new(it) as Box<dyn Workers>);
-    }
-    backend
 }
 
 fn writer(narrator: Option<&NarratorArguments>, backend: &Backend) -> Result<Writer> {
@@ -341,8 +328,8 @@ impl Resume<'_> {
         } else {
             let waits = self.typed.tables.repeat.restart_timeout;
             let restart_timeout = waits.map_or(RESTART_TIMEOUT, |written| written.0);
-            let scheduled = manifest.workers.clone().map(Scheduled::from_settings).transpose()?;
-            live(secrets(&self.typed, &manifest)?, restart_timeout, scheduled)
+            let workers = manifest.workers.clone().map(Scheduled::from_settings).transpose()?;
+            Backend::live(secrets(&self.typed, &manifest)?, restart_timeout, workers)
         };
         check_format(results)?;
         if study.matrix().is_some() {

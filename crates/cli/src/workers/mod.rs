@@ -211,8 +211,12 @@ impl Scheduled {
     }
 
     /// Those of a set that is resumed.
-    pub(crate) fn from_settings(settings: Value) -> Result<Self> {
-        serde_json::from_value(settings).map_err(Failure::from_usage)
+    pub(crate) fn from_settings(settings: Value) -> Result<Box<dyn Workers>> {
+        serde_json::from_value(settings).map(Self::boxed).map_err(Failure::from_usage)
+    }
+
+    pub(crate) fn boxed(self) -> Box<dyn Workers> {
+        Box::new(self)
     }
 
     fn count(&self) -> NonZeroU32 {
@@ -228,15 +232,6 @@ impl Scheduled {
             Scheduler::Kubernetes => Box::new(Kubernetes::new(task, &self.kubernetes)),
             Scheduler::Slurm => Box::new(Slurm::new(task, &self.slurm)),
         }
-    }
-
-    /// Fails if no worker could play its share, before a job is in a queue.
-    pub(crate) fn check(&self, spec: &Spec, secrets: &Secrets) -> Result<()> {
-        let first = Stripe { index: 0, count: self.count() };
-        let worker = Worker { stripe: first, start_ns: 0, clock_error_max: None };
-        drop(Planned::new(spec.clone())?.shared(worker)?);
-        let task = self.task(PathBuf::from("workers"), spec, secrets)?;
-        self.job(&task).text().map(drop)
     }
 
     /// The spec and the job are files, so they may hold no key.
@@ -308,6 +303,14 @@ impl Scheduled {
 }
 
 impl Workers for Scheduled {
+    fn check(&self, spec: &Spec, secrets: &Secrets) -> Result<()> {
+        let first = Stripe { index: 0, count: self.count() };
+        let worker = Worker { stripe: first, start_ns: 0, clock_error_max: None };
+        drop(Planned::new(spec.clone())?.shared(worker)?);
+        let task = self.task(PathBuf::from("workers"), spec, secrets)?;
+        self.job(&task).text().map(drop)
+    }
+
     fn measure(
         &self,
         spec: &Spec,
