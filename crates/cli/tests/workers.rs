@@ -584,6 +584,7 @@ fn a_signal_deletes_the_job_and_what_its_pods_stored_is_merged() {
     let observations = latest_run(folder.path()).read().unwrap().observations;
     assert!(!ended.status.success());
     assert!(words(&ended.stdout).contains("was stopped"), "{}", text(&ended.stderr));
+    assert_eq!(observations.ending.stop, RunStop::WorkersLost, "as if the scheduler had done it");
     assert_eq!(observations.scheduled_count(), 600, "each is accounted for");
     assert!(observations.records.len() < 600);
 }

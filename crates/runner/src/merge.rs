@@ -351,7 +351,9 @@ impl Merger {
         client.cpu = client.cpu.map(|_| cpu);
         let mut stops = self.workers.iter().map(|worker| worker.run.as_ref().map(|run| run.stop));
         let first = stops.next().flatten().unwrap_or(RunStop::WorkersLost);
-        let stop = if stops.all(|stop| stop == Some(first)) && first != RunStop::Recovered {
+        // Those that a scheduler cancels all end alike.
+        let was_stopped = matches!(first, RunStop::Recovered | RunStop::Drained | RunStop::Cut);
+        let stop = if stops.all(|stop| stop == Some(first)) && !was_stopped {
             first
         } else {
             RunStop::WorkersLost

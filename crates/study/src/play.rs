@@ -114,9 +114,10 @@ impl Backend {
     /// then found before a set is created.
     pub fn probe(&mut self, study: &StudySpec, talk: &dyn Fn(String)) -> Result<()> {
         match (self, &study.question) {
-            (Self::Virtual, _) | (_, Question::Matrix(_)) => Ok(()),
-            // Only the workers need to reach it.
-            (Self::Live { workers: Some(_), .. }, _) => Ok(()),
+            // Only workers need to reach a server that they share.
+            (Self::Virtual | Self::Live { workers: Some(_), .. }, _) | (_, Question::Matrix(_)) => {
+                Ok(())
+            }
             (Self::Live { sides, .. }, _) => probe(sides, study, talk),
         }
     }
@@ -536,18 +537,19 @@ impl<'a> Work<'a> {
         }
         self.player.session.interruption.check()?;
         let resume = resume_command(self.player.set);
-        match summary.run.stop {
-            RunStop::Unreachable => Err(Failure::target(format!(
-                "{} cannot be reached any more: this run ended early and does not count",
-                job.condition.name
-            ))
-            .hint(format!("start the server again, then resume with: {resume}"))),
-            RunStop::WorkersLost => Err(Failure::invalid(
-                "not all workers played their share: this run is partial and does not count",
-            )
-            .hint(format!("its page names them; resume with: {resume}"))),
-            _ => Err(Failure::interrupted(Exit::Interrupted)),
+        if summary.run.stop == RunStop::WorkersLost {
+            let what = "not all workers played their share: this run is partial and does not count";
+            let hint = format!("the logs beside it say why; resume with: {resume}");
+            return Err(Failure::invalid(what).hint(hint));
         }
+        if summary.run.stop != RunStop::Unreachable {
+            return Err(Failure::interrupted(Exit::Interrupted));
+        }
+        let name = &job.condition.name;
+        Err(Failure::target(format!(
+            "{name} cannot be reached any more: this run ended early and does not count"
+        ))
+        .hint(format!("start the server again, then resume with: {resume}")))
     }
 
     fn job(self, point: &Point, before: Option<Vec<Spec>>) -> Result<Job<'a>> {
