@@ -732,7 +732,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let study = study(["http://one:8000", "http://two:8000"]);
         let store = RunStore::open(folder.path().into()).unwrap();
-        let set = &store.create_set(study, false, Vec::new(), 0).unwrap();
+        let set = &store.create_set(study, false, Vec::new(), None, 0).unwrap();
         let manifest = &set.manifest().unwrap();
         let stored = include_bytes!("../../report/tests/summary.json");
         let summary = Summary::from_json_bytes(stored).unwrap();

@@ -46,7 +46,7 @@ fn set(folder: &Path, step: &str, seeds: [u64; 3]) -> String {
         order: RunOrder::Interleaved,
         seed: seeds[0],
     };
-    let set = store.create_set(study, true, Vec::new(), 1_800_000_000_000_000_000).unwrap();
+    let set = store.create_set(study, true, Vec::new(), None, 1_800_000_000_000_000_000).unwrap();
     fs::create_dir_all(set.path().join("points")).unwrap();
     for (number, run) in (0..).zip(&runs) {
         fs::rename(folder.join("runs").join(run), set.point(number).path()).unwrap();

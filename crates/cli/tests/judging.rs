@@ -17,7 +17,7 @@ use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 use serde_json::Value;
 use support::deployments::{by_shell, engine_at_port};
-use support::{Engine, inferometer, observations, output, text, words};
+use support::{Engine, inferometer, latest_run, observations, output, text, words};
 
 fn example(name: &str) -> String {
     format!("{}/../../examples/published/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -217,8 +217,18 @@ fn our_client_reads_every_case_of_the_corpus_as_it_must() {
         ],
         folder.path(),
     );
-    // A third of the cases fail, which makes a run degraded; a busy machine may make it invalid.
-    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    // A third of the cases fail, which makes a run degraded; only a client that was starved of processor
+    // time may make it invalid.
+    let summary = latest_run(folder.path()).read_summary().unwrap().unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let is_grave = |warning: &&Value| warning["severity"] == "invalid";
+    let grave: Vec<&Value> =
+        summary["warnings"].as_array().unwrap().iter().filter(is_grave).collect();
+    let client = ["send-lag", "client-lag", "arrival-width", "client-loop", "client-capacity"];
+    let is_starved = |it: &&Value| client.contains(&it["check"].as_str().unwrap_or_default());
+    assert!(grave.iter().all(is_starved), "{grave:?}");
+    let code = if grave.is_empty() { 0 } else { 4 };
+    assert_eq!(ran.status.code(), Some(code), "{}", text(&ran.stderr));
     let records: Vec<_> =
         observations(folder.path()).records.iter().map(std::borrow::Cow::into_owned).collect();
     let truth = engine.truth();
@@ -295,7 +305,7 @@ fn a_bundle_is_verified_elsewhere_and_a_flipped_byte_is_found() {
         flipped[at] ^= 4;
         fs::write(&bundle, &flipped).unwrap();
         let (code, said) = verify();
-        assert!(matches!(code, Some(2 | 4)), "byte {at}: {said}");
+        assert_eq!(code, Some(4), "byte {at}: {said}");
     }
 }
 
@@ -415,11 +425,11 @@ fn the_bundle_of_the_repository_verifies_and_a_flipped_byte_of_it_is_found() {
     };
     let (code, said) = verify(&bytes);
     assert!(code == Some(0) && said.contains("6 records add up"), "{said}");
-    for at in [30, 200, bytes.len() / 2, bytes.len() - 1] {
+    for at in [0, 30, 200, bytes.len() / 2, bytes.len() - 1] {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1;
         let (code, said) = verify(&flipped);
-        assert!(matches!(code, Some(2 | 4)), "byte {at}: {said}");
+        assert_eq!(code, Some(4), "byte {at}: {said}");
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::deployment::{Departure, DeploymentFacts, DeploymentFailure};
 use crate::fmt::setting;
@@ -34,6 +35,9 @@ pub struct SetManifest {
     /// Empty where no condition has a file of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key_files: Vec<Option<PathBuf>>,
+    /// How the workers of its runs are started, where a scheduler does that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Value>,
 }
 
 /// The question of a study, fully resolved.

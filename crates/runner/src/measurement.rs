@@ -505,7 +505,7 @@ impl Server {
 #[must_use]
 pub struct RunLocation<'a> {
     /// What was sent before is looked for here.
-    pub(crate) store: &'a RunStore,
+    pub store: &'a RunStore,
     pub(crate) point: Option<(&'a SetDirectory, u32)>,
     /// The log of the server that was deployed for this run alone, which is moved beside it.
     pub server_log: Option<&'a Path>,

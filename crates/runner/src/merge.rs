@@ -22,19 +22,17 @@ use inferometer_model::{
     Environment, JournalEntry, Manifest, Moment, NotSent, RequestId, RequestRecord, RunEnding,
     Spec, Stripe,
 };
-use inferometer_store::{
-    RunDirectory, RunState, RunStore, RunWriter, StoreError, Stored, StoredRun,
-};
+use inferometer_store::{RunDirectory, RunState, RunWriter, StoreError, Stored, StoredRun};
 use inferometer_workload::stripe::{ConversationStarts, StripeIds, stored_conversation_starts};
 
 use crate::environment;
 use crate::failure::{Failure, Result};
-use crate::measurement::{Run, seal_summary};
+use crate::measurement::{Run, RunLocation, seal_summary};
 use crate::session::{Event, Session};
 
 /// Merges the runs of the workers of one plan that are in these folders, or are these folders. A worker
 /// that died is recovered first; one that is missing is accounted for.
-pub fn merge(store: &RunStore, folders: &[PathBuf], session: &Session) -> Result<Run> {
+pub fn merge(location: RunLocation<'_>, folders: &[PathBuf], session: &Session) -> Result<Run> {
     let found = find_runs(folders)?;
     check_alike(&found)?;
     let (_, first, facts) = &found[0];
@@ -52,7 +50,7 @@ pub fn merge(store: &RunStore, folders: &[PathBuf], session: &Session) -> Result
         }
     }
     let all = (0..count.get()).map(|index| Stripe { index, count }).collect();
-    Merger::new(parts, all, whole, starts).write(store, first, session)
+    Merger::new(parts, all, whole, starts).write(location, first, session)
 }
 
 type FoundRun = (RunDirectory, Manifest, StripeFacts);
@@ -264,8 +262,8 @@ impl Merger {
         }
     }
 
-    fn write(&self, store: &RunStore, first: Manifest, session: &Session) -> Result<Run> {
-        let mut writer = store.create(self.manifest(first)).map_err(Failure::from_usage)?;
+    fn write(&self, location: RunLocation<'_>, first: Manifest, session: &Session) -> Result<Run> {
+        let mut writer = location.create(self.manifest(first)).map_err(Failure::from_usage)?;
         let directory = writer.directory().clone();
         self.write_records(&mut writer)?;
         let ending = self.ending();
@@ -353,7 +351,9 @@ impl Merger {
         client.cpu = client.cpu.map(|_| cpu);
         let mut stops = self.workers.iter().map(|worker| worker.run.as_ref().map(|run| run.stop));
         let first = stops.next().flatten().unwrap_or(RunStop::WorkersLost);
-        let stop = if stops.all(|stop| stop == Some(first)) && first != RunStop::Recovered {
+        // Those that a scheduler cancels all end alike.
+        let was_stopped = matches!(first, RunStop::Recovered | RunStop::Drained | RunStop::Cut);
+        let stop = if stops.all(|stop| stop == Some(first)) && !was_stopped {
             first
         } else {
             RunStop::WorkersLost

@@ -5,7 +5,9 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
+use std::thread;
 
 use inferometer_model::records::{RecordFile, RecordOrder, StoredIter};
 use inferometer_model::{Moment, RequestId, RequestRecord};
@@ -23,7 +25,10 @@ pub(crate) struct Position {
 
 /// Twelve bytes for each request.
 #[derive(Debug)]
-pub(crate) struct JournalRecords {
+pub(crate) struct JournalRecords(Arc<Journal>);
+
+#[derive(Debug)]
+struct Journal {
     file: File,
     path: PathBuf,
     /// Where the records are, in the order of their ids.
@@ -44,43 +49,90 @@ impl JournalRecords {
         let mut in_time: Vec<u32> = (0..count).collect();
         in_time.sort_unstable_by_key(|index| (positions[*index as usize].left, *index));
         let offsets = positions.iter().map(|position| position.offset).collect();
-        Ok(Self { file, path: path.to_owned(), offsets, in_time, read_error: OnceLock::new() })
+        let (path, read_error) = (path.to_owned(), OnceLock::new());
+        Ok(Self(Arc::new(Journal { file, path, offsets, in_time, read_error })))
     }
 }
 
 impl RecordFile for JournalRecords {
     fn count(&self) -> usize {
-        self.offsets.len()
+        self.0.offsets.len()
     }
 
     fn read(&self, order: RecordOrder, positions: Range<usize>) -> StoredIter<'_> {
-        let mut blocks = Blocks::new(&self.file);
-        let mut payload = Vec::new();
-        let mut record = move |offset: u64| -> Option<RequestRecord> {
-            let read = |at: u64, into: &mut [u8]| blocks.read(at, into);
-            read_record(read, offset, &mut payload)
-                .inspect_err(|error| {
-                    let path = self.path.display();
-                    let reason =
-                        || format!("{path} cannot be read again at byte {offset}: {error}");
-                    self.read_error.get_or_init(reason);
-                })
-                .ok()
-        };
-        match order {
-            RecordOrder::Id => {
-                Box::new(self.offsets[positions].iter().map_while(move |offset| record(*offset)))
-            }
-            RecordOrder::Time => {
-                let indices = self.in_time[positions].iter();
-                Box::new(indices.map_while(move |index| record(self.offsets[*index as usize])))
-            }
+        let readers = thread::available_parallelism().map_or(1, usize::from).min(READERS_MAX);
+        if AHEAD_LEAST <= positions.len()
+            && let Ok(batches) = read_ahead(&self.0, order, positions.clone(), readers)
+        {
+            return batches;
         }
+        Box::new(positions.map_while(self.0.reader(order)))
     }
 
     fn read_error(&self) -> Option<&str> {
-        self.read_error.get().map(String::as_str)
+        self.0.read_error.get().map(String::as_str)
     }
+}
+
+impl Journal {
+    /// Reads the record at a position of an order.
+    fn reader(&self, order: RecordOrder) -> impl FnMut(usize) -> Option<RequestRecord> {
+        let (mut blocks, mut payload) = (Blocks::new(&self.file), Vec::new());
+        move |position| {
+            let index = match order {
+                RecordOrder::Id => position,
+                RecordOrder::Time => self.in_time[position] as usize,
+            };
+            let offset = self.offsets[index];
+            let read = |at: u64, into: &mut [u8]| blocks.read(at, into);
+            let failed = |error: &io::Error| {
+                let path = self.path.display();
+                let reason = || format!("{path} cannot be read again at byte {offset}: {error}");
+                self.read_error.get_or_init(reason);
+            };
+            read_record(read, offset, &mut payload).inspect_err(failed).ok()
+        }
+    }
+}
+
+/// Two thirds of a pass over millions of records are their decoding: two threads keep up with it.
+const READERS_MAX: usize = 2;
+/// A record of a stream may have a hundred kilobytes.
+const BATCH: usize = 64;
+/// Shorter passes are read by the thread that asks.
+const AHEAD_LEAST: usize = 100 * BATCH;
+
+/// Records that readers decode in turn, a batch each, before they are asked for.
+fn read_ahead(
+    journal: &Arc<Journal>,
+    order: RecordOrder,
+    positions: Range<usize>,
+    readers: usize,
+) -> io::Result<StoredIter<'static>> {
+    let begin = |reader: usize| {
+        let (sender, batches) = sync_channel(1);
+        let (journal, positions) = (Arc::clone(journal), positions.clone());
+        thread::Builder::new().name("records".to_owned()).spawn(move || {
+            let mut record = journal.reader(order);
+            for start in positions.clone().skip(reader * BATCH).step_by(readers * BATCH) {
+                let end = positions.end.min(start + BATCH);
+                let batch: Vec<RequestRecord> = (start..end).map_while(&mut record).collect();
+                if sender.send(batch).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(batches)
+    };
+    let readers = (0..readers).map(begin).collect::<io::Result<Vec<_>>>()?;
+    let mut is_whole = true;
+    let batches = (0..).map_while(move |number| {
+        // What follows a record that cannot be read is not returned.
+        let batch = readers[number % readers.len()].recv().ok().filter(|_| is_whole)?;
+        is_whole = batch.len() == BATCH;
+        Some(batch)
+    });
+    Ok(Box::new(batches.flatten()))
 }
 
 /// The parts of a file that were read last. Records are written when a request ends, and read in other

@@ -12,6 +12,7 @@ use inferometer_model::{BaseUrl, Manifest, Redactor, Spec};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::error::{Result, StoreError};
 use crate::files::{self, ManifestFile};
@@ -125,6 +126,7 @@ impl RunStore {
         study: StudySpec,
         simulated: bool,
         key_files: Vec<Option<PathBuf>>,
+        workers: Option<Value>,
         realtime_ns: u64,
     ) -> Result<SetDirectory> {
         let (set, started, path) = self.claim(&study.seed.to_le_bytes(), realtime_ns)?;
@@ -136,6 +138,7 @@ impl RunStore {
             simulated,
             study: self.redacted(study)?,
             key_files,
+            workers,
         };
         self.describe(&path, &SET, &manifest)?;
         Ok(SetDirectory::at(path))

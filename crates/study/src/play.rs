@@ -11,6 +11,7 @@
 //! deployed here is kept for as long as its spec says.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU32;
 use std::os::unix::process::CommandExt;
@@ -48,6 +49,7 @@ use inferometer_target::metrics;
 use inferometer_workload::{Inputs, make_plan};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 use crate::grid::{self, planned_levels};
 use crate::matrix::{Deployment, Queue, deployments};
@@ -61,16 +63,45 @@ pub enum Backend {
         /// One for each condition.
         sides: Vec<ConditionServer>,
         restart_timeout: Duration,
+        /// What sends the load, if that is not this process.
+        workers: Option<Box<dyn Workers>>,
     },
     /// In virtual time.
     Virtual,
 }
 
+/// Workers that share the load of each run, and are started for it.
+pub trait Workers: Debug + Sync {
+    /// Fails if they could not share the load, before any is started.
+    fn check(&self, spec: &Spec, secrets: &Secrets) -> Result<()>;
+
+    /// Starts them, and merges what they measured.
+    fn measure(
+        &self,
+        spec: &Spec,
+        secrets: &Secrets,
+        location: RunLocation<'_>,
+        session: &Session,
+    ) -> Result<Summary>;
+
+    /// How they are started again when the set is resumed.
+    fn settings(&self) -> Value;
+}
+
 impl Backend {
     /// Over the wire, with the secrets of each condition.
-    pub fn live(secrets: Vec<Secrets>, restart_timeout: Duration) -> Self {
+    pub fn live(
+        secrets: Vec<Secrets>,
+        restart_timeout: Duration,
+        workers: Option<Box<dyn Workers>>,
+    ) -> Self {
         let sides = secrets.into_iter().map(ConditionServer::new).collect();
-        Self::Live { sides, restart_timeout }
+        Self::Live { sides, restart_timeout, workers }
+    }
+
+    fn workers(&self) -> Option<&dyn Workers> {
+        let Self::Live { workers, .. } = self else { return None };
+        workers.as_deref()
     }
 
     /// The secrets of each condition; `None` in virtual time.
@@ -83,7 +114,10 @@ impl Backend {
     /// then found before a set is created.
     pub fn probe(&mut self, study: &StudySpec, talk: &dyn Fn(String)) -> Result<()> {
         match (self, &study.question) {
-            (Self::Virtual, _) | (_, Question::Matrix(_)) => Ok(()),
+            // Only workers need to reach a server that they share.
+            (Self::Virtual | Self::Live { workers: Some(_), .. }, _) | (_, Question::Matrix(_)) => {
+                Ok(())
+            }
             (Self::Live { sides, .. }, _) => probe(sides, study, talk),
         }
     }
@@ -116,6 +150,15 @@ impl ResumeOptions {
 pub fn check(study: &StudySpec, backend: &Backend) -> Result<()> {
     Study::new(study.clone()).map_err(Failure::from_usage)?;
     check_restart(study, backend)?;
+    if let Backend::Live { workers: Some(workers), sides, .. } = backend {
+        for point in known_points(study) {
+            if let (Some(spec), Some(side)) =
+                (study.spec_of(&point), sides.get(point.condition as usize))
+            {
+                workers.check(&spec, &side.secrets)?;
+            }
+        }
+    }
     let is_matrix = study.matrix().is_some();
     for Condition { name, spec } in &study.conditions {
         match (&spec.target, backend) {
@@ -141,6 +184,10 @@ fn check_restart(study: &StudySpec, backend: &Backend) -> Result<()> {
     if study.repetition.restart.is_none() {
         return Ok(());
     }
+    if backend.workers().is_some() {
+        return Err(Failure::usage("--restart and --on cannot be combined")
+            .hint("restart the server between two commands"));
+    }
     let any = |is: fn(&TargetSpec) -> bool| study.conditions.iter().any(|it| is(&it.spec.target));
     if any(|target| matches!(target, TargetSpec::Deployed(_))) {
         return Err(Failure::usage("--restart does not apply to a server that is deployed here")
@@ -163,8 +210,10 @@ fn check_restart(study: &StudySpec, backend: &Backend) -> Result<()> {
 /// how many requests may be in flight.
 pub fn checked_ceiling(study: &StudySpec, backend: &Backend) -> Result<usize> {
     let ceiling = match (backend, study.conditions.first()) {
-        (Backend::Live { .. }, Some(condition)) => measurement::ceiling(&condition.spec),
-        (Backend::Virtual, _) | (_, None) => usize::MAX,
+        (Backend::Live { workers: None, .. }, Some(condition)) => {
+            measurement::ceiling(&condition.spec)
+        }
+        (Backend::Live { .. } | Backend::Virtual, _) => usize::MAX,
     };
     known_specs(study).iter().try_for_each(|spec| measurement::check_ceiling(spec, ceiling))?;
     Ok(ceiling)
@@ -199,7 +248,8 @@ pub fn create(store: &RunStore, study: StudySpec, backend: &Backend) -> Result<S
     }
     let simulated = matches!(backend, Backend::Virtual);
     let realtime_ns = SystemClock::new().anchor().realtime_ns;
-    Ok(store.create_set(study, simulated, key_files, realtime_ns)?)
+    let workers = backend.workers().map(Workers::settings);
+    Ok(store.create_set(study, simulated, key_files, workers, realtime_ns)?)
 }
 
 /// The command that resumes a set.
@@ -423,11 +473,12 @@ impl<'a> Work<'a> {
                 let mut runner = VirtualRunner { session, kept: None };
                 Box::new(move |job| runner.measure(job))
             }
-            Backend::Live { sides, restart_timeout: timeout } => {
+            Backend::Live { sides, restart_timeout: timeout, workers } => {
                 let command = self.manifest.study.repetition.restart.clone();
                 let restart = command.map(|command| Restart { command, timeout });
                 let deployment = CurrentDeployment { session, set, up: None };
-                let mut runner = LiveRunner { session, sides, engine: None, restart, deployment };
+                let mut runner =
+                    LiveRunner { session, sides, engine: None, restart, deployment, workers };
                 Box::new(move |job| runner.measure(job))
             }
         };
@@ -485,11 +536,16 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         self.player.session.interruption.check()?;
+        let resume = resume_command(self.player.set);
+        if summary.run.stop == RunStop::WorkersLost {
+            let what = "not all workers played their share: this run is partial and does not count";
+            let hint = format!("the logs beside it say why; resume with: {resume}");
+            return Err(Failure::invalid(what).hint(hint));
+        }
         if summary.run.stop != RunStop::Unreachable {
             return Err(Failure::interrupted(Exit::Interrupted));
         }
         let name = &job.condition.name;
-        let resume = resume_command(self.player.set);
         Err(Failure::target(format!(
             "{name} cannot be reached any more: this run ended early and does not count"
         ))
@@ -990,10 +1046,15 @@ struct LiveRunner<'session> {
     engine: Option<Arc<Server>>,
     restart: Option<Restart>,
     deployment: CurrentDeployment<'session>,
+    workers: Option<Box<dyn Workers>>,
 }
 
 impl LiveRunner<'_> {
     fn measure(&mut self, job: &Job<'_>) -> Result<Summary> {
+        if let Some(workers) = &self.workers {
+            let secrets = &side(&mut self.sides, job)?.secrets;
+            return workers.measure(&job.spec, secrets, job.location, self.session);
+        }
         let planned = Planned::new(job.spec.clone())?;
         if job.needs_restart {
             self.renew(job, &planned)?;
@@ -1455,7 +1516,9 @@ fn check_fits(directory: &RunDirectory, spec: &Spec, simulated: bool) -> Result<
         Failure::usage(format!("{}: {what}", directory.path().display()))
             .hint("the folder was changed; restore the original, or begin a new set")
     };
-    if manifest.spec != *spec {
+    // Each worker has the cores of its own machine.
+    let client = manifest.merged.as_ref().map_or(&spec.client, |_| &manifest.spec.client);
+    if manifest.spec != (Spec { client: client.clone(), ..spec.clone() }) {
         return Err(changed("this run was measured with another spec than set.json has for it"));
     }
     let mut inputs =

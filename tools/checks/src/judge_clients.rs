@@ -172,17 +172,38 @@ fn grades(clients: &[&Judgement]) -> String {
     table
 }
 
+/// On one line. What a client printed when it failed has paths of one machine in it: their last parts stay.
+fn without_paths(text: &str) -> String {
+    let last_part = |word: &str| {
+        let begin = word.find('/').filter(|_| !word.contains("://"));
+        let (before, path) = word.split_at(begin.unwrap_or(word.len()));
+        format!("{before}{}", path.rsplit('/').next().unwrap_or_default())
+    };
+    let words: Vec<String> = text.split_whitespace().map(last_part).collect();
+    words.join(" ").replace('|', "\\|")
+}
+
 /// What is held against a client, load by load.
 fn reasons(judgement: &Judgement) -> String {
     let mut text = format!("**{}**\n\n", judgement.client);
     for load in judgement.loads.iter().filter(|load| !load.reasons.is_empty()) {
-        // What a client said when it failed has paths of one machine in it.
-        let known = load.reasons.iter().map(|it| it.text.split(": ").next().unwrap_or_default());
-        let known: Vec<&str> = known.collect();
+        let known: Vec<String> = load.reasons.iter().map(|it| without_paths(&it.text)).collect();
         let _ = writeln!(text, "- `{}`, {}: {}", load.name, load.grade, known.join("; "));
     }
     if judgement.loads.iter().all(|load| load.reasons.is_empty()) {
         text.push_str("Nothing is held against it.\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_keep_what_follows_a_colon_and_lose_folders() {
+        let text = "no result: it failed:\n  File \"/home/u/x/run.py\", at http://h/v1: No such file: '/tmp/a'";
+        let shown = "no result: it failed: File \"run.py\", at http://h/v1: No such file: 'a'";
+        assert_eq!(without_paths(text), shown);
+    }
 }

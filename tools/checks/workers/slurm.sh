@@ -108,6 +108,13 @@ echo "one client: exit code $code"
 "$program" verify --output runs "$(python3 -c 'import json; print(json.load(open("merged.json"))["run"]["id"])')"
 python3 "$here/compare.py" "$program" "$folder"
 
+# Each level of a sweep is a job of its own.
+code=0
+"$program" sweep experiment.toml --rates 20,40 --requests 200 --on slurm --output swept --json >swept.json || code=$?
+echo "a sweep of two levels: exit code $code, $(find swept -name job.sbatch | wc -l) jobs"
+[ "$(find swept -name job.sbatch | wc -l)" = 2 ]
+"$program" verify --output swept latest
+
 # Starts the job, and waits until its workers have sent a part of the plan.
 begin() {
     "$program" run experiment.toml --on slurm --output "$1" --format json --progress lines >"$1.json" 2>"$1.txt" &

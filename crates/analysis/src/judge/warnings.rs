@@ -857,16 +857,16 @@ fn stalled_share(run: &RunContext<'_>) -> Option<f64> {
         let per = |tokens: u64| took / tokens.max(1) as f64;
         Some([took, per(InputTokens::from_record(record).count), per(output)])
     };
-    let all = || run.observations.records.iter().filter_map(|record| took(&record));
+    let all: Vec<_> = run.observations.records.iter().filter_map(|it| took(&it)).collect();
     let median = |which: usize| {
-        let values = Sample::new(all().map(|times| times[which]).collect())?;
+        let values = Sample::new(all.iter().map(|times| times[which]).collect())?;
         Some(values.percentile(Percentile::P50))
     };
     let limits = [median(0)?, median(1)?, median(2)?].map(|median| OUTLIER_TIMES * median);
     let is_outlier = |times: &[f64; 3]| times.iter().zip(limits).all(|(time, limit)| limit < *time);
-    let seconds = |times: [f64; 3]| times[0];
-    let outliers: f64 = all().filter(is_outlier).map(seconds).sum();
-    Some(outliers / all().map(seconds).sum::<f64>())
+    let seconds = |times: &[f64; 3]| times[0];
+    let outliers: f64 = all.iter().filter(|times| is_outlier(times)).map(seconds).sum();
+    Some(outliers / all.iter().map(seconds).sum::<f64>())
 }
 
 /// The number of requests that would do, where the run has too few for its load.

@@ -152,6 +152,7 @@ impl Made {
         let name = |cell: &Cell| format!("{} {}", PRESETS[cell.preset as usize].0, cell.model);
         SetManifest {
             key_files: Vec::new(),
+            workers: None,
             format: 1,
             set: "20260101-000000-matrix".to_owned(),
             started: "2026-01-01T00:00:00Z".to_owned(),

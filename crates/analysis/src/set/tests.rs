@@ -19,6 +19,7 @@ fn manifest(question: Question, conditions: &[&str]) -> SetManifest {
         |name: &&str| Condition { name: (*name).to_owned(), spec: calm().manifest.spec };
     SetManifest {
         key_files: Vec::new(),
+        workers: None,
         format: 1,
         set: "20260101-000000-set".to_owned(),
         started: "2026-01-01T00:00:00Z".to_owned(),

@@ -15,7 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{KubernetesTable, NarratorArguments, ResultArguments, SlurmTable};
+use super::{KubernetesTable, NarratorArguments, ResultArguments, SchedulerArguments, SlurmTable};
 use crate::draft::deploy::DeployTable;
 use crate::experiment::schema::embedded;
 use crate::study::sweep::{Bound, ConcurrencyLevels, Find, RateLevels};
@@ -192,6 +192,8 @@ pub(crate) struct SweepArguments {
     #[command(flatten)]
     pub(crate) sweep: SweepTable,
     #[command(flatten)]
+    pub(crate) workers: SchedulerArguments,
+    #[command(flatten)]
     pub(crate) results: ResultArguments,
     /// Simulate it in virtual time, with a new engine for each run
     #[arg(long = "virtual", help_heading = "Virtual time")]
@@ -319,6 +321,8 @@ pub(crate) struct SuiteArguments {
     pub(crate) show: Option<String>,
     #[command(flatten)]
     pub(crate) narrator: NarratorArguments,
+    #[command(flatten)]
+    pub(crate) workers: SchedulerArguments,
     #[command(flatten)]
     pub(crate) results: ResultArguments,
     /// Simulate it in virtual time

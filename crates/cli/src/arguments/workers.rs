@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{PageArguments, ResultArguments, RunArguments, StoreArguments};
+use super::{PageArguments, ResultArguments, StoreArguments};
 use crate::draft::Drafted;
 use crate::failure::{Failure, Result};
 
@@ -22,10 +22,21 @@ pub(crate) struct WorkerArguments {
     /// Send the share of one of several workers, such as 0/4 for the first of four; all of them need
     /// the same experiment, --seed and --start-at, and `inferometer merge` joins their runs
     #[arg(long, value_name = "I/N", value_parser = Stripe::from_str, requires = "start_at")]
+    #[arg(conflicts_with = "on")]
     pub(crate) stripe: Option<Stripe>,
     /// When all workers begin, such as 2026-11-18T12:00:00Z, or +30s from now
     #[arg(long, value_name = "TIME", value_parser = start, requires = "stripe")]
     pub(crate) start_at: Option<Timestamp>,
+    /// The resolved spec, as --on gives it to workers
+    #[arg(long, value_name = "FILE", requires = "stripe", hide = true)]
+    pub(crate) spec: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) scheduler: SchedulerArguments,
+}
+
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Workers")]
+pub(crate) struct SchedulerArguments {
     /// Refuse to begin if the clock may be further from the true time than this [default: 50ms]
     pub(crate) clock_error: Option<Time>,
     /// Leave the run of each worker in an object store as well, for `inferometer merge`: s3://, gs://,
@@ -34,17 +45,17 @@ pub(crate) struct WorkerArguments {
     pub(crate) results: Option<String>,
     /// Start workers with this scheduler, follow them, and merge what they measured; its settings are
     /// the table of its name in the experiment file
-    #[arg(long, value_enum, value_name = "SCHEDULER", conflicts_with_all = ["stripe", "virtual_time"])]
+    #[arg(long, value_enum, value_name = "SCHEDULER", conflicts_with = "virtual_time")]
     pub(crate) on: Option<Scheduler>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 pub(crate) enum Scheduler {
     Kubernetes,
     Slurm,
 }
 
-/// How `run --on kubernetes` asks for its workers.
+/// How `--on kubernetes` asks for its workers.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[serde(default)]
 pub(crate) struct KubernetesTable {
@@ -62,8 +73,8 @@ pub(crate) struct KubernetesTable {
     pub(crate) cpus: Option<u32>,
     /// Memory of each worker, as Kubernetes writes it [default: 2Gi]
     pub(crate) memory: Option<String>,
-    /// Secret whose keys are environment variables of the workers, such as `OPENAI_API_KEY`
-    pub(crate) env_from: Option<String>,
+    /// Secrets whose keys are environment variables of the workers, such as `OPENAI_API_KEY`
+    pub(crate) env_from: Option<Vec<String>>,
     /// Persistent volume claim that all pods write their runs to (`ReadWriteMany`)
     pub(crate) claim: Option<String>,
     /// Folder of this machine where that volume is mounted
@@ -76,7 +87,7 @@ pub(crate) struct KubernetesTable {
     pub(crate) time_limit: Option<Time>,
 }
 
-/// How `run --on slurm` asks for its workers.
+/// How `--on slurm` asks for its workers.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[serde(default)]
 pub(crate) struct SlurmTable {
@@ -131,21 +142,17 @@ impl WorkerArguments {
     pub(crate) fn worker(&self) -> Option<Worker> {
         let (stripe, start) = self.stripe.zip(self.start_at)?;
         let start_ns = u64::try_from(start.as_nanosecond()).unwrap_or(0);
-        let clock_error_max = self.clock_error.map(|time| time.0);
+        let clock_error_max = self.scheduler.clock_error.map(|time| time.0);
         Some(Worker { stripe, start_ns, clock_error_max })
     }
 
-    /// Fails if the workers could not have one plan.
-    pub(crate) fn check(&self, drafted: &Drafted, run: &RunArguments) -> Result<()> {
-        if self.stripe.is_none() && self.on.is_none() {
-            return match self.results {
-                None => Ok(()),
-                Some(_) => Err(Failure::usage("--results is for workers")
-                    .hint("give it with --stripe or --on; the folder of other runs is --output")),
-            };
+    /// Fails if this worker could not have the plan of the others.
+    pub(crate) fn check(&self, drafted: &Drafted, results: &ResultArguments) -> Result<()> {
+        if self.stripe.is_none() {
+            return Ok(());
         }
-        if drafted.spec.workload.seed.is_none() && drafted.spec.saved.is_none() && self.on.is_none()
-        {
+        let is_drawn = drafted.spec.workload.seed.is_none() && drafted.spec.saved.is_none();
+        if is_drawn && self.spec.is_none() {
             return Err(Failure::usage(
                 "each worker would draw a seed of its own, and another plan",
             )
@@ -155,8 +162,7 @@ impl WorkerArguments {
             return Err(Failure::usage("--repeat measures several runs, and workers share one")
                 .hint("leave it out, and repeat the command"));
         }
-        let ResultArguments { require, .. } = &run.results;
-        if self.stripe.is_some() && !require.limits.is_empty() {
+        if !results.require.limits.is_empty() {
             return Err(Failure::usage(
                 "--require judges a run, and this is the share of a worker",
             )

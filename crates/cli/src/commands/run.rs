@@ -12,13 +12,13 @@ use inferometer_runner::{Runner, Session, embedded};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use super::{page, store_folder};
-use crate::arguments::{Records, ResultArguments, RunArguments};
+use crate::arguments::{Records, ResultArguments, RunArguments, WorkerArguments};
 use crate::draft::{Drafted, announce_seed, draft};
 use crate::experiment::config;
 use crate::failure::{Exit, Failure, Result};
 use crate::requirements::{Judged, Requirements, with_enough_requests};
 use crate::study::{Begin, StudyPlan};
-use crate::workers::Objects;
+use crate::workers::{Objects, Scheduled, read_spec};
 use crate::{output, report_files, signals};
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
@@ -27,24 +27,30 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     if *virtual_time {
         return super::simulate::play(experiment, results, records.unwrap_or(Records::All));
     }
-    if let Some(scheduler) = workers.on {
-        return crate::workers::run(arguments, scheduler);
-    }
     let mut drafted = draft(experiment)?;
     if *audit || audit_nonce.is_some() {
         hold_to_rules(&mut drafted, audit_nonce.as_deref())?;
     }
     config::announce(results.quiet);
-    let spec = with_enough_requests(drafted.resolve()?, &drafted.spec, results)?;
-    workers.check(&drafted, arguments)?;
+    let spec = match &workers.spec {
+        Some(path) => read_spec(path, drafted.resolve()?.client)?,
+        None => with_enough_requests(drafted.resolve()?, &drafted.spec, results)?,
+    };
+    workers.check(&drafted, results)?;
+    let WorkerArguments { scheduler, stripe, .. } = workers;
+    let scheduled = if stripe.is_none() { Scheduled::new(scheduler, experiment)? } else { None };
     let Drafted { secrets, repetition, restart_timeout, .. } = drafted;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     if 1 < repetition.runs.get() && !results.dry_run {
         let plan = StudyPlan::repeated(spec, repetition, secrets);
-        let plan = StudyPlan { restart_timeout, ..plan };
+        let workers = scheduled.map(Scheduled::boxed);
+        let plan = StudyPlan { restart_timeout, workers, ..plan };
         return Begin::new(false, results).run(plan);
     }
     let requirements = Requirements::for_run(&results.require, &spec)?;
+    if let Some(scheduled) = scheduled {
+        return scheduled.run(&spec, &secrets, &requirements, results);
+    }
     let deploys = matches!(spec.target, TargetSpec::Deployed(_));
     if spec.target == TargetSpec::Embedded {
         // An unknown profile is refused before anything is shown.
@@ -58,7 +64,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     if results.dry_run {
         return super::plan::show(&planned, &repetition, results.page.format());
     }
-    let objects = workers.results.as_deref().map(Objects::open).transpose()?.zip(workers.stripe);
+    let objects = scheduler.results.as_deref().map(Objects::open).transpose()?.zip(*stripe);
     let runner =
         Runner::from_planned(planned)?.secrets(secrets).store_in(store_folder(&results.store));
     let session = signals::session(runner.ceiling(), results.quiet);

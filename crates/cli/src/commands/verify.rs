@@ -29,6 +29,11 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode> {
     let path = Path::new(&arguments.run);
     let unpacked = bundle::is_bundle(path).then(|| bundle::unpack(path)).transpose()?;
     let found = match &unpacked {
+        None if path.is_file() => {
+            let what = format!("{}: it does not begin as a bundle does", path.display());
+            return Err(Failure::invalid(what)
+                .hint("it is another file, or was changed; fetch the bundle again"));
+        }
         None => find(arguments)?,
         Some(bundle) => Stored::at(bundle.folder.0.clone())
             .ok_or_else(|| Failure::invalid("there is neither a run nor a set in the bundle"))?,

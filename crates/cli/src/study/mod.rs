@@ -29,7 +29,8 @@ use inferometer_report::terminal::requirements;
 use inferometer_report::terminal::set::{SetFiles, render};
 use inferometer_store::{SetDirectory, Stored};
 use inferometer_study::play::{
-    self, Backend, Played, Player, ResumeOptions, reached_no_server, resume_command, server_name,
+    self, Backend, Played, Player, ResumeOptions, Workers, reached_no_server, resume_command,
+    server_name,
 };
 
 use self::file::BuiltIns;
@@ -48,6 +49,7 @@ use crate::report_files::{self, PageData, SetPage};
 use crate::requirements::{Judged, Requirements};
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
+use crate::workers::Scheduled;
 
 /// `inferometer sweep`: many loads, servers side by side, and searches.
 pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode> {
@@ -58,8 +60,10 @@ pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode> {
         let trust = arguments.trust;
         return Resume { name, typed, refused, results, trust, narrator: None, cells: None }.run();
     }
-    Begin::new(arguments.virtual_time, results)
-        .run(sweep::plan(&arguments.merged(), arguments.virtual_time)?)
+    let experiment = arguments.merged();
+    let workers = Scheduled::new(&arguments.workers, &experiment)?.map(Scheduled::boxed);
+    let plan = sweep::plan(&experiment, arguments.virtual_time)?;
+    Begin::new(arguments.virtual_time, results).run(StudyPlan { workers, ..plan })
 }
 
 /// `inferometer suite`: a list of scenarios on one server.
@@ -77,7 +81,9 @@ pub(crate) fn suite(arguments: &SuiteArguments) -> Result<ExitCode> {
         return Resume { name, typed, refused, results, trust, narrator, cells: None }.run();
     }
     let begin = Begin { is_virtual: *virtual_time, results, narrator };
-    begin.run(suite::plan(arguments)?)
+    let workers = Scheduled::new(&arguments.workers, &arguments.experiment)?;
+    let workers = workers.map(Scheduled::boxed);
+    begin.run(StudyPlan { workers, ..suite::plan(arguments)? })
 }
 
 /// `inferometer matrix`: servers that are deployed one after the other, each measured in the same way.
@@ -134,6 +140,8 @@ pub(crate) struct StudyPlan {
     /// One for each condition.
     pub(crate) secrets: Vec<Secrets>,
     pub(crate) restart_timeout: Duration,
+    /// What sends the load, if that is not this process.
+    pub(crate) workers: Option<Box<dyn Workers>>,
     /// What was understood otherwise than it was written.
     pub(crate) notes: Vec<String>,
     /// What will be wrong with the results of a matrix, each with its remedy.
@@ -156,6 +164,7 @@ impl StudyPlan {
             study: StudySpec { question, conditions, repetition, order, seed },
             secrets,
             restart_timeout: RESTART_TIMEOUT,
+            workers: None,
             notes: Vec::new(),
             warnings: Vec::new(),
             foreseen: Vec::new(),
@@ -211,7 +220,7 @@ impl<'a> Begin<'a> {
         let backend = if is_virtual {
             Backend::Virtual
         } else {
-            Backend::live(secrets, plan.restart_timeout)
+            Backend::live(secrets, plan.restart_timeout, plan.workers.take())
         };
         check_format(results)?;
         Requirements::for_set(&results.require, &plan.study)?;
@@ -317,7 +326,8 @@ impl Resume<'_> {
         } else {
             let waits = self.typed.tables.repeat.restart_timeout;
             let restart_timeout = waits.map_or(RESTART_TIMEOUT, |written| written.0);
-            Backend::live(secrets(&self.typed, &manifest)?, restart_timeout)
+            let workers = manifest.workers.clone().map(Scheduled::from_settings).transpose()?;
+            Backend::live(secrets(&self.typed, &manifest)?, restart_timeout, workers)
         };
         check_format(results)?;
         if study.matrix().is_some() {

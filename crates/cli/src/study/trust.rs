@@ -39,6 +39,7 @@ pub(super) fn check(set: &SetDirectory, manifest: &SetManifest, is_trusted: bool
     find_effects("study", &study, &mut effects);
     let keys = manifest.key_files.iter().flatten();
     effects.extend(keys.map(|path| format!("key file: {}", path.display())));
+    effects.extend(manifest.workers.iter().map(|settings| format!("workers: {settings}")));
     if effects.is_empty() {
         return Ok(());
     }

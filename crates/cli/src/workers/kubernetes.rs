@@ -1,4 +1,4 @@
-//! `run --on kubernetes`: an Indexed Job whose pods are the workers, with the user's kubectl. What a pod
+//! `--on kubernetes`: an Indexed Job whose pods are the workers, with the user's kubectl. What a pod
 //! stores is in a volume that this machine has too, or in an object store.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,14 +70,14 @@ impl<'a> Kubernetes<'a> {
         output(self.command(words), ANSWER_WITHIN).map_err(|error| error.to_string())
     }
 
-    /// Its experiment, and the job that runs it. The texts of the user are values, never names of keys.
-    fn manifest(&self) -> Value {
+    /// Its spec, and the job that runs it. The texts of the user are values, never names of keys.
+    fn manifest(&self) -> [Value; 2] {
         let name = self.task.name();
-        let experiment = json!({
+        let spec = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": { "name": name, "labels": { "app": name } },
-            "data": { "experiment.toml": self.task.experiment },
+            "data": { "spec.json": self.task.spec },
         });
         let job = json!({
             "apiVersion": "batch/v1",
@@ -95,18 +95,20 @@ impl<'a> Kubernetes<'a> {
                 "template": { "metadata": { "labels": { "app": name } }, "spec": self.pod() },
             },
         });
-        json!({ "apiVersion": "v1", "kind": "List", "items": [experiment, job] })
+        [spec, job]
     }
 
     fn pod(&self) -> Value {
         let (name, table) = (self.task.name(), self.table);
         let volume = |name: &str, what: &str, source: Value| json!({ "name": name, what: source });
-        let mut words = self.task.words("/experiment/experiment.toml", &format!("/data/{name}"));
-        let stripe = format!("$(JOB_COMPLETION_INDEX)/{}", self.task.workers);
-        words.extend(["--stripe".to_owned(), stripe, "--start-at".to_owned(), self.start.clone()]);
+        let mut words = self.task.words("/spec/spec.json", &format!("/data/{name}"));
+        words.push(format!("--stripe=$(JOB_COMPLETION_INDEX)/{}", self.task.workers));
+        // A time that stands alone is no text in YAML.
+        words.push(format!("--start-at={}", self.start));
         let (cpus, memory) = (table.cpus.unwrap_or(2).to_string(), table.memory.as_deref());
         let resources = json!({ "cpu": cpus, "memory": memory.unwrap_or("2Gi") });
-        let secrets = table.env_from.iter().map(|name| json!({ "secretRef": { "name": name } }));
+        let secrets =
+            table.env_from.iter().flatten().map(|name| json!({ "secretRef": { "name": name } }));
         let runs = match &table.claim {
             Some(claim) => volume("runs", "persistentVolumeClaim", json!({ "claimName": claim })),
             None => volume("runs", "emptyDir", json!({})),
@@ -140,13 +142,13 @@ impl<'a> Kubernetes<'a> {
                 },
                 "volumeMounts": [
                     { "name": "runs", "mountPath": "/data" },
-                    { "name": "experiment", "mountPath": "/experiment" },
+                    { "name": "spec", "mountPath": "/spec" },
                     { "name": "tmp", "mountPath": "/tmp" },
                 ],
             }],
             "volumes": [
                 runs,
-                volume("experiment", "configMap", json!({ "name": name })),
+                volume("spec", "configMap", json!({ "name": name })),
                 volume("tmp", "emptyDir", json!({})),
             ],
         });
@@ -225,16 +227,14 @@ impl Job for Kubernetes<'_> {
             return Err(Failure::usage("results: a folder of a pod is gone when it ends")
                 .hint("use an object store, or claim and mounted"));
         }
-        serde_json::to_string_pretty(&self.manifest())
-            .map(|text| text + "\n")
-            .map_err(Failure::from_error)
+        serde_saphyr::to_string_multiple(&self.manifest()).map_err(Failure::from_error)
     }
 
     fn submit(&mut self) -> Result<()> {
         let start_in = self.table.start_in.map_or(START_IN, |time| time.0);
         let start = Timestamp::now().checked_add(start_in).map_err(Failure::from_usage)?;
         self.start = start.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let path = self.task.write("job.json", &self.text()?)?;
+        let path = self.task.write("job.yaml", &self.text()?)?;
         let file = path.display().to_string();
         let applied = self.ask(&["apply", "--filename", &file]).map_err(|why| {
             Failure::usage(format!("{file} cannot be applied: {why}"))
@@ -299,7 +299,7 @@ impl Job for Kubernetes<'_> {
     }
 
     fn cancel(&mut self) {
-        let file = self.task.folder.join("job.json").display().to_string();
+        let file = self.task.folder.join("job.yaml").display().to_string();
         let gone = ["--cascade=foreground", "--wait=false", "--ignore-not-found"];
         let _ = self.ask(&[&["delete", "--filename", &file], &gone[..]].concat());
     }

@@ -1,7 +1,8 @@
-//! A load of several workers: `inferometer merge`, and `run --on`, which starts them with a scheduler.
+//! A load of several workers: `inferometer merge`, and `--on`, which starts them with a scheduler for each
+//! run.
 //!
 //! A scheduler is what the user has: its own programs are called, and nothing of ours runs besides the
-//! workers. All that the workers get is one experiment file, their number and the time of the start.
+//! workers. All that the workers get is the resolved spec, their number and the time of the start.
 
 mod kubernetes;
 #[cfg(not(feature = "object-store"))]
@@ -11,7 +12,6 @@ mod objects;
 mod slurm;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::num::NonZeroU32;
@@ -19,25 +19,33 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use inferometer_analysis::Summary;
 use inferometer_model::fmt::count;
-use inferometer_model::spec::{Extent, Grammar};
-use inferometer_model::{Spec, Stripe};
-use inferometer_runner::measurement::{Planned, Run};
+use inferometer_model::spec::{ClientSpec, Grammar, Time};
+use inferometer_model::{Spec, Stripe, file};
+use inferometer_runner::measurement::{Planned, Run, RunLocation};
 use inferometer_runner::merge::merge as merge_runs;
 use inferometer_runner::{Session, Worker};
 use inferometer_store::RunStore;
+use inferometer_study::play::Workers;
 use inferometer_target::deploy::secret;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::arguments::{Experiment, MergeArguments, RunArguments, Scheduler};
+use self::kubernetes::Kubernetes;
+use self::slurm::Slurm;
+use crate::arguments::{
+    Experiment, ExperimentArguments, KubernetesTable, MergeArguments, ResultArguments, Scheduler,
+    SchedulerArguments, SlurmTable,
+};
 use crate::commands::{self, page, run as run_command};
-use crate::draft::{Drafted, announce_seed, draft};
-use crate::experiment::{self, Layer, config};
+use crate::draft::announce_seed;
 use crate::failure::{Failure, Result};
-use crate::requirements::{Requirements, with_enough_requests};
-use crate::{output, report_files, signals};
+use crate::requirements::Requirements;
+use crate::secrets::Secrets;
+use crate::{experiment, output, report_files, signals};
 
 #[cfg(not(feature = "object-store"))]
 pub(crate) use no_objects::Objects;
@@ -49,11 +57,12 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<ExitCode> {
     let session = signals::session(usize::MAX, false);
     let store = commands::store(&arguments.store)?;
     let is_here = |from: &&PathBuf| address(from).is_none();
+    let location = RunLocation::in_store(&store);
     let run = if arguments.from.iter().all(|from| is_here(&from)) {
-        merge_runs(&store, &arguments.from, &session)?
+        merge_runs(location, &arguments.from, &session)?
     } else {
         let staged = staging(&store)?;
-        let merged = merge_fetched(&store, &arguments.from, &staged, &session);
+        let merged = merge_fetched(location, &arguments.from, &staged, &session);
         merged.inspect_err(|_| drop(fs::remove_dir_all(&staged)))?
     };
     report_files::write_run(&run.directory);
@@ -79,7 +88,7 @@ fn refuse_key(address: &str) -> Result<()> {
 
 /// Merges the runs of workers that are here or in object stores. What was fetched belongs to the run.
 fn merge_fetched(
-    store: &RunStore,
+    location: RunLocation<'_>,
     from: &[PathBuf],
     staged: &Path,
     session: &Session,
@@ -95,7 +104,7 @@ fn merge_fetched(
             }
         }
     }
-    let run = merge_runs(store, &folders, session)?;
+    let run = merge_runs(location, &folders, session)?;
     if let Err(error) = fs::rename(staged, run.directory.path().join("workers")) {
         session.warn(format!("what the workers wrote stays in {}: {error}", staged.display()));
     }
@@ -116,7 +125,8 @@ fn staging(store: &RunStore) -> Result<PathBuf> {
 struct Task {
     /// What the job and the workers write is kept here; the job is named after it.
     folder: PathBuf,
-    experiment: String,
+    /// The resolved spec, as JSON.
+    spec: String,
     workers: NonZeroU32,
     /// More flags of every worker.
     flags: Vec<String>,
@@ -133,9 +143,9 @@ impl Task {
     }
 
     /// The command of a worker, without its number and the start.
-    fn words(&self, experiment: &str, output: &str) -> Vec<String> {
+    fn words(&self, spec: &str, output: &str) -> Vec<String> {
         let words = ["run", "--no-config", "--progress", "json"];
-        let files = ["--experiment", experiment, "--output", output];
+        let files = ["--spec", spec, "--output", output];
         let words = words.into_iter().chain(files).map(str::to_owned);
         let results = self.results_url().map(|url| format!("--results={url}"));
         words.chain(self.flags.iter().cloned()).chain(results).collect()
@@ -167,140 +177,168 @@ trait Job {
     fn runs(&self) -> PathBuf;
 }
 
-impl Scheduler {
-    fn workers(self, tables: &Experiment) -> NonZeroU32 {
-        let workers = match self {
-            Self::Kubernetes => tables.kubernetes.workers,
-            Self::Slurm => tables.slurm.workers,
+/// How the workers of each run are started.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Scheduled {
+    scheduler: Scheduler,
+    slurm: SlurmTable,
+    kubernetes: KubernetesTable,
+    clock_error: Option<Time>,
+    /// An object store that the workers leave their runs in.
+    results: Option<String>,
+}
+
+impl Scheduled {
+    /// `None` where this process sends the load itself.
+    pub(crate) fn new(
+        asked: &SchedulerArguments,
+        typed: &ExperimentArguments,
+    ) -> Result<Option<Self>> {
+        let SchedulerArguments { on, clock_error, ref results } = *asked;
+        let Some(scheduler) = on else {
+            return match results {
+                None => Ok(None),
+                Some(_) => Err(Failure::usage("--results is for workers")
+                    .hint("give it with --stripe or --on; the folder of other runs is --output")),
+            };
+        };
+        let Experiment { slurm, kubernetes, .. } =
+            experiment::experiment(&experiment::said(typed, None)?)?;
+        let of_table = (scheduler == Scheduler::Kubernetes).then(|| kubernetes.results.clone());
+        let results = results.clone().or(of_table.flatten());
+        results.as_deref().map(refuse_key).transpose()?;
+        Ok(Some(Self { scheduler, slurm, kubernetes, clock_error, results }))
+    }
+
+    /// Those of a set that is resumed.
+    pub(crate) fn from_settings(settings: Value) -> Result<Box<dyn Workers>> {
+        serde_json::from_value(settings).map(Self::boxed).map_err(Failure::from_usage)
+    }
+
+    pub(crate) fn boxed(self) -> Box<dyn Workers> {
+        Box::new(self)
+    }
+
+    fn count(&self) -> NonZeroU32 {
+        let workers = match self.scheduler {
+            Scheduler::Kubernetes => self.kubernetes.workers,
+            Scheduler::Slurm => self.slurm.workers,
         };
         NonZeroU32::new(workers.unwrap_or(2)).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// The object store of its table.
-    fn results(self, tables: &Experiment) -> Option<String> {
-        match self {
-            Self::Kubernetes => tables.kubernetes.results.clone(),
-            Self::Slurm => None,
+    fn job<'a>(&'a self, task: &'a Task) -> Box<dyn Job + 'a> {
+        match self.scheduler {
+            Scheduler::Kubernetes => Box::new(Kubernetes::new(task, &self.kubernetes)),
+            Scheduler::Slurm => Box::new(Slurm::new(task, &self.slurm)),
         }
     }
 
-    fn job<'a>(self, task: &'a Task, tables: &'a Experiment) -> Box<dyn Job + 'a> {
-        match self {
-            Self::Kubernetes => Box::new(kubernetes::Kubernetes::new(task, &tables.kubernetes)),
-            Self::Slurm => Box::new(slurm::Slurm::new(task, &tables.slurm)),
+    /// The spec and the job are files, so they may hold no key.
+    fn task(&self, folder: PathBuf, spec: &Spec, secrets: &Secrets) -> Result<Task> {
+        let tree = serde_json::to_value(spec).map_err(Failure::from_error)?;
+        if !secrets.header_names.is_empty() || !secret::typed_in(&tree).is_empty() {
+            let what = "a header or key that was typed would be in a file of the job";
+            return Err(Failure::usage(what).hint(
+                "use --api-key-file with a file that every worker can read, or OPENAI_API_KEY in the \
+                 environment of the workers",
+            ));
         }
+        let clock_error = self.clock_error.map(|error| format!("--clock-error={}", error.write()));
+        let key_file = secrets.key_file.as_ref();
+        let key_file = key_file.map(|path| format!("--api-key-file={}", path.display()));
+        Ok(Task {
+            folder,
+            spec: format!("{tree:#}\n"),
+            workers: self.count(),
+            flags: clock_error.into_iter().chain(key_file).collect(),
+            results: self.results.clone(),
+            apart_max: spec.limits.drain.saturating_add(Duration::from_mins(5)),
+        })
+    }
+
+    /// `inferometer run --on`.
+    pub(crate) fn run(
+        &self,
+        spec: &Spec,
+        secrets: &Secrets,
+        requirements: &Requirements,
+        results: &ResultArguments,
+    ) -> Result<ExitCode> {
+        self.check(spec, secrets)?;
+        if results.dry_run {
+            let task = self.task(PathBuf::from("workers"), spec, secrets)?;
+            output::result(&self.job(&task).text()?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        announce_seed(results.quiet);
+        let store = commands::store(&results.store)?;
+        let session = signals::begin_session(usize::MAX, results.quiet)?;
+        let run = self.measure(spec, secrets, RunLocation::in_store(&store), &session)?;
+        run_command::show(run, requirements, results, &session)
+    }
+
+    /// Submits the job, follows it to its end, and merges what its workers stored.
+    fn measure(
+        &self,
+        spec: &Spec,
+        secrets: &Secrets,
+        location: RunLocation<'_>,
+        session: &Session,
+    ) -> Result<Run> {
+        self.results.as_deref().map(Objects::open).transpose()?;
+        let mut task = self.task(PathBuf::new(), spec, secrets)?;
+        task.folder = staging(location.store)?;
+        task.write("spec.json", &task.spec)?;
+        let mut job = self.job(&task);
+        job.submit()?;
+        let ended = follow(job.as_mut(), &task, session)?;
+        let staged = &task.folder;
+        let from = task.results_url().map_or_else(|| job.runs(), PathBuf::from);
+        merge_fetched(location, &[from], staged, session).map_err(|failure| {
+            let logs = format!("the job ended ({ended}); its logs are in {}", staged.display());
+            failure.shown(last_lines(staged)).about(&logs)
+        })
     }
 }
 
-/// `inferometer run --on`.
-pub(crate) fn run(arguments: &RunArguments, scheduler: Scheduler) -> Result<ExitCode> {
-    let RunArguments { experiment: typed, results, workers, .. } = arguments;
-    let drafted = draft(typed)?;
-    config::announce(results.quiet);
-    let spec = with_enough_requests(drafted.resolve()?, &drafted.spec, results)?;
-    workers.check(&drafted, arguments)?;
-    let requirements = Requirements::for_run(&results.require, &spec)?;
-    let mut said = experiment::said(typed, None)?;
-    let tables = experiment::experiment(&said)?;
-    let number = scheduler.workers(&tables);
-    // What no worker could do is refused before a job is in a queue.
-    let first = Stripe { index: 0, count: number };
-    let worker = Worker { stripe: first, start_ns: 0, clock_error_max: None };
-    let _ = Planned::new(spec.clone())?.shared(worker)?;
-    check_no_secret(&said, &typed.headers)?;
-    if scheduler == Scheduler::Slurm {
-        let here = std::env::current_dir().map_err(Failure::from_error)?;
-        said.find_files_beside(&here.join("experiment.toml"));
+impl Workers for Scheduled {
+    fn check(&self, spec: &Spec, secrets: &Secrets) -> Result<()> {
+        let first = Stripe { index: 0, count: self.count() };
+        let worker = Worker { stripe: first, start_ns: 0, clock_error_max: None };
+        drop(Planned::new(spec.clone())?.shared(worker)?);
+        let task = self.task(PathBuf::from("workers"), spec, secrets)?;
+        self.job(&task).text().map(drop)
     }
-    let clock_error = workers.clock_error.map(|error| format!("--clock-error={}", error.write()));
-    let mut task = Task {
-        folder: PathBuf::from("workers"),
-        experiment: experiment_text(&said, &spec, &drafted),
-        workers: number,
-        flags: clock_error.into_iter().collect(),
-        results: workers.results.clone().or_else(|| scheduler.results(&tables)),
-        apart_max: spec.limits.drain.saturating_add(Duration::from_mins(5)),
-    };
-    task.results.as_deref().map(refuse_key).transpose()?;
-    let shown = scheduler.job(&task, &tables).text()?;
-    if results.dry_run {
-        output::result(&shown)?;
-        return Ok(ExitCode::SUCCESS);
+
+    fn measure(
+        &self,
+        spec: &Spec,
+        secrets: &Secrets,
+        location: RunLocation<'_>,
+        session: &Session,
+    ) -> Result<Summary> {
+        Ok(Self::measure(self, spec, secrets, location, session)?.summary)
     }
-    task.results.as_deref().map(Objects::open).transpose()?;
-    announce_seed(results.quiet);
-    let store = commands::store(&results.store)?;
-    let session = signals::begin_session(usize::MAX, results.quiet)?;
-    task.folder = staging(&store)?;
-    task.write("experiment.toml", &task.experiment)?;
-    let mut job = scheduler.job(&task, &tables);
-    job.submit()?;
-    let ended = follow(job.as_mut(), &task, &session)?;
-    let staged = &task.folder;
-    let from = task.results_url().map_or_else(|| job.runs(), PathBuf::from);
-    let run = merge_fetched(&store, &[from], staged, &session).map_err(|failure| {
-        let logs = format!("the job ended ({ended}); its logs are in {}", staged.display());
-        failure.shown(last_lines(staged)).about(&logs)
-    })?;
-    run_command::show(run, &requirements, results, &session)
+
+    fn settings(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
 }
 
-/// The experiment and the job are files, so they may hold no key.
-fn check_no_secret(said: &Layer, headers: &[String]) -> Result<()> {
-    if headers.is_empty() && secret::typed_in(&said.tree).is_empty() {
-        return Ok(());
+/// Of one worker's spec file, played with the cores of this machine.
+pub(crate) fn read_spec(path: &Path, own: ClientSpec) -> Result<Spec> {
+    let unread = |error: String| Failure::usage(format!("{}: {error}", path.display()));
+    let text = file::read_text(path, SPEC_BYTES_MAX).map_err(|error| unread(error.to_string()))?;
+    let mut spec: Spec = serde_json::from_str(&text).map_err(|error| unread(error.to_string()))?;
+    if spec.client.drivers_by_load {
+        spec.client.drivers = own.drivers;
     }
-    Err(Failure::usage("a header or key that was typed would be in a file of the job").hint(
-        "use --api-key-file with a file that every worker can read, or OPENAI_API_KEY in the \
-         environment of the workers",
-    ))
+    Ok(spec)
 }
 
-/// The experiment as a file that leaves nothing to be drawn or found.
-fn experiment_text(said: &Layer, spec: &Spec, drafted: &Drafted) -> String {
-    let mut tree = said.tree.clone();
-    for table in ["slurm", "kubernetes", "sweep", "repeat"] {
-        tree.as_object_mut().and_then(|tree| tree.remove(table));
-    }
-    if drafted.spec.saved.is_none() {
-        tree["workload"]["seed"] = spec.seed.into();
-        let load = &drafted.spec.load;
-        if let Extent::Requests(requests) = spec.load.extent
-            && load.requests.is_none()
-            && load.duration.is_none()
-        {
-            tree["load"]["requests"] = requests.get().into();
-        }
-    }
-    let tables = tree.as_object().into_iter().flatten();
-    tables.fold(String::new(), |mut text, (table, keys)| {
-        let _ = writeln!(text, "[{table}]");
-        for (key, value) in keys.as_object().into_iter().flatten() {
-            let _ = writeln!(text, "{} = {}", Value::from(key.as_str()), toml_value(value));
-        }
-        text + "\n"
-    })
-}
-
-/// A value in TOML: texts, numbers and lists are written as in JSON.
-fn toml_value(value: &Value) -> String {
-    match value {
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(toml_value).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Object(keys) => {
-            let keys = keys.iter().filter(|(_, value)| !value.is_null());
-            let key = |(key, value): (&String, &Value)| {
-                format!("{} = {}", Value::from(key.as_str()), toml_value(value))
-            };
-            format!("{{ {} }}", keys.map(key).collect::<Vec<_>>().join(", "))
-        }
-        // JSON leaves this sign as it is, and TOML does not allow it.
-        Value::String(_) => value.to_string().replace('\u{7f}', "\\u007f"),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
-    }
-}
+/// A prompt, tools and a schema may be in it.
+const SPEC_BYTES_MAX: u64 = 16 << 20;
 
 /// Looks at the job and its workers.
 const LOOK_EVERY: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! `run --on slurm`: a script for sbatch whose tasks are the workers. Inside of an allocation the
+//! `--on slurm`: a script for sbatch whose tasks are the workers. Inside of an allocation the
 //! script runs in it.
 
 use std::fs;
@@ -62,7 +62,7 @@ impl Job for Slurm<'_> {
         let program = std::env::current_exe().map_err(Failure::from_error)?;
         let (task, workers) = (self.task, self.task.workers);
         let folder = task.folder.display().to_string();
-        let words = task.words(&format!("{folder}/experiment.toml"), &format!("{folder}/runs"));
+        let words = task.words(&format!("{folder}/spec.json"), &format!("{folder}/runs"));
         let words = std::iter::once(program.display().to_string()).chain(words);
         let quoted: Option<Vec<String>> = words.map(|word| shell_word(&word)).collect();
         let (Some(words), Some(folder)) = (quoted, shell_word(&folder)) else {

@@ -108,7 +108,7 @@ impl Asked<'_> {
     pub(crate) fn make(&self, folder: &Path) -> PathBuf {
         let store = RunStore::open(folder.join("runs")).unwrap();
         let realtime_ns = 1_800_000_000_000_000_000;
-        let set = store.create_set(self.study(), self.simulated, Vec::new(), realtime_ns);
+        let set = store.create_set(self.study(), self.simulated, Vec::new(), None, realtime_ns);
         set.unwrap().path().to_owned()
     }
 }

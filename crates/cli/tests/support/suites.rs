@@ -110,7 +110,7 @@ impl Common {
 /// Stores a suite of which nothing is played yet, in the folder's `runs`.
 pub(crate) fn stored(folder: &Path, study: StudySpec, simulated: bool) -> PathBuf {
     let store = RunStore::open(folder.join("runs")).unwrap();
-    let set = store.create_set(study, simulated, Vec::new(), 1_767_225_600_000_000_000);
+    let set = store.create_set(study, simulated, Vec::new(), None, 1_767_225_600_000_000_000);
     set.unwrap().path().to_owned()
 }
 

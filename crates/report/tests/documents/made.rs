@@ -194,6 +194,7 @@ pub(crate) fn manifest(question: Question, names: &[&str]) -> SetManifest {
     .unwrap();
     SetManifest {
         key_files: Vec::new(),
+        workers: None,
         format: 1,
         set: "20260102-030405-set1".to_owned(),
         started: "2026-01-02T03:04:05Z".to_owned(),

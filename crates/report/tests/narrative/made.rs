@@ -117,6 +117,7 @@ fn manifest(question: Question, names: &[&str], runs: u32) -> SetManifest {
     let condition = |name: &&str| Condition { name: (*name).to_owned(), spec: spec.clone() };
     SetManifest {
         key_files: Vec::new(),
+        workers: None,
         format: 1,
         set: "20260102-030405-set1".to_owned(),
         started: "2026-01-02T03:04:05Z".to_owned(),

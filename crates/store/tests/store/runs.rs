@@ -99,9 +99,9 @@ fn a_sealed_run_reads_back_and_a_run_without_an_ending_is_not_sealed() {
 #[test]
 fn records_that_stay_in_the_journal_are_those_that_were_written() {
     let (_place, store) = store();
-    let mut writer = store.create(new_run(Some(3_000))).unwrap();
+    let mut writer = store.create(new_run(Some(7_000))).unwrap();
     // They end in another order than they were sent in, and frames lie across the blocks of a reader.
-    for id in (0..3_000).map(|number| number * 1_009 % 3_000) {
+    for id in (0..7_000).map(|number| number * 1_009 % 7_000) {
         writer.append(&started(id)).unwrap();
         writer.append(&JournalEntry::Ended(Box::new(record(id)))).unwrap();
     }
@@ -121,25 +121,28 @@ fn records_that_stay_in_the_journal_are_those_that_were_written() {
 
 #[test]
 fn records_that_cannot_be_read_again_are_an_error() {
-    let (_place, store) = store();
-    let mut writer = store.create(new_run(Some(300))).unwrap();
-    for id in 0..300 {
-        writer.append(&started(id)).unwrap();
-        writer.append(&JournalEntry::Ended(Box::new(record(id)))).unwrap();
+    // A few, and so many that they are decoded ahead.
+    for count in [300, 7_000] {
+        let (_place, store) = store();
+        let mut writer = store.create(new_run(Some(count))).unwrap();
+        for id in 0..count {
+            writer.append(&started(id)).unwrap();
+            writer.append(&JournalEntry::Ended(Box::new(record(id)))).unwrap();
+        }
+        writer.append(&run_ended()).unwrap();
+        let run = writer.directory().clone();
+        drop(writer.seal().unwrap());
+        let stored = run.read_holding(0).unwrap();
+        assert_eq!(stored.observations.records.iter().count() as u64, count);
+        stored.check_read().unwrap();
+        let path = run.path().join("requests.journal");
+        let journal = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        journal.set_len(path.metadata().unwrap().len() / 2).unwrap();
+        let left = stored.observations.records.iter().count() as u64;
+        assert!(0 < left && left < count, "{left}");
+        let error = stored.check_read().unwrap_err().to_string();
+        assert!(error.contains("requests.journal cannot be read again at byte"), "{error}");
     }
-    writer.append(&run_ended()).unwrap();
-    let run = writer.directory().clone();
-    drop(writer.seal().unwrap());
-    let stored = run.read_holding(0).unwrap();
-    assert_eq!(stored.observations.records.iter().count(), 300);
-    stored.check_read().unwrap();
-    let path = run.path().join("requests.journal");
-    let journal = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-    journal.set_len(path.metadata().unwrap().len() / 2).unwrap();
-    let left = stored.observations.records.iter().count();
-    assert!(0 < left && left < 300, "{left}");
-    let error = stored.check_read().unwrap_err().to_string();
-    assert!(error.contains("requests.journal cannot be read again at byte"), "{error}");
 }
 
 #[test]

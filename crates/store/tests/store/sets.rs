@@ -35,7 +35,7 @@ fn study() -> StudySpec {
 
 fn set() -> (tempfile::TempDir, RunStore, SetDirectory) {
     let (place, store) = store();
-    let set = store.create_set(study(), false, Vec::new(), STARTED_NS).unwrap();
+    let set = store.create_set(study(), false, Vec::new(), None, STARTED_NS).unwrap();
     (place, store, set)
 }
 
@@ -62,7 +62,7 @@ fn a_set_says_what_it_asks_before_it_has_a_point() {
     assert!(set.id().starts_with("20260102-030405-"), "{}", set.id());
     assert_eq!(set.points().unwrap(), [0; 0]);
     assert_eq!(set.state(), RunState::Unfinished);
-    let other = store.create_set(study(), false, Vec::new(), STARTED_NS).unwrap();
+    let other = store.create_set(study(), false, Vec::new(), None, STARTED_NS).unwrap();
     assert_ne!(other.id(), set.id(), "sets of one instant");
 }
 
@@ -161,7 +161,7 @@ fn a_name_means_a_run_a_set_or_a_point() {
     assert!(matches!(ambiguous, StoreError::Ambiguous { .. }), "{ambiguous}");
 
     let later_ns = STARTED_NS + 2 * SECOND_NS;
-    let newer = store.create_set(study(), false, Vec::new(), later_ns).unwrap();
+    let newer = store.create_set(study(), false, Vec::new(), None, later_ns).unwrap();
     assert_eq!(store.find("latest").unwrap(), Stored::Set(newer));
 }
 

@@ -78,6 +78,7 @@ fn manifest(prompts: Prompts, rows: &[PublishedRow]) -> SetManifest {
         tool_version: "0.1.0".to_owned(),
         simulated: false,
         key_files: Vec::new(),
+        workers: None,
         study: StudySpec {
             question: Question::Suite(Suite {
                 name: "standard".to_owned(),

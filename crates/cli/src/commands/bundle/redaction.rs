@@ -279,9 +279,10 @@ fn redact_source(source: &mut Source) {
 #[rustfmt::skip]
 fn redact_set(manifest: &mut SetManifest) -> Result<()> {
     let SetManifest {
-        study, key_files, format: _, set: _, started: _, tool_version: _, simulated: _,
+        study, key_files, workers, format: _, set: _, started: _, tool_version: _, simulated: _,
     } = manifest;
     key_files.clear();
+    *workers = None;
     let StudySpec { question, conditions, repetition, order: _, seed: _ } = study;
     let Repetition { restart, runs: _, cool_down: _, stop_at: _ } = repetition;
     strike_all(restart);

@@ -216,7 +216,11 @@ fn refuse_seeds(whole: &Layer) -> Result<()> {
 /// The study of a suite named on the command line.
 pub(crate) fn plan(arguments: &SuiteArguments) -> Result<StudyPlan> {
     let (file, typed) = choose(arguments)?;
-    let layer = experiment::said_of_server(&typed)?;
+    let mut layer = experiment::said_of_server(&typed)?;
+    // Who sends the load is no part of what is asked.
+    for table in ["slurm", "kubernetes"] {
+        layer.tree.as_object_mut().and_then(|tree| tree.remove(table));
+    }
     check_overrides(&file, &layer)?;
     let mut files = Files::default();
     let mut plan = resolve(&file, arguments, &layer, &mut files)?;

@@ -137,6 +137,7 @@ mod tests {
         let condition = |name: &str| Condition { name: name.to_owned(), spec: spec.clone() };
         SetManifest {
             key_files: Vec::new(),
+            workers: None,
             format: 1,
             set: "20260101-000000-matrix".to_owned(),
             started: "2026-01-01T00:00:00Z".to_owned(),
