@@ -485,7 +485,7 @@ fn either_words(found: Option<Change>, bare_ratio: Option<f64>) -> String {
 
 fn interval_words(change: Change) -> String {
     let end = |end: f64| signed_percent(end - change.kind.unchanged());
-    format!("{} to {}", end(change.interval.low), end(change.interval.high))
+    fmt::between(" to ", end(change.interval.low), &end(change.interval.high))
 }
 
 fn interval_or_dash(change: Option<Change>) -> String {

@@ -93,7 +93,7 @@ pub fn interval_in(interval: Interval, unit: Unit) -> String {
 }
 
 /// Two ends; where they look alike, how close they are: no interval has the width zero.
-fn between(joint: &str, low: String, high: &str) -> String {
+pub(crate) fn between(joint: &str, low: String, high: &str) -> String {
     if low == high { format!("{low} {}", below_last_digit(&low)) } else { low + joint + high }
 }
 
@@ -124,8 +124,8 @@ pub fn with_interval(value: Option<f64>, around: Option<Interval>) -> String {
     let shown = number(value);
     let (below, above) = (value - around.low, around.high - value);
     let differs = ASYMMETRIC_FROM * below.abs().max(above.abs()) < (above - below).abs();
-    let has_width = value.abs() * 1e-9 < around.half_width();
-    if has_width && (around.low <= 0.0 || differs) {
+    let ends_differ = [around.low, around.high].iter().any(|end| number(*end) != shown);
+    if ends_differ && (around.low <= 0.0 || differs) {
         return format!("{shown} ({})", interval(around));
     }
     let digits = shown.split_once('.').map_or(0, |(_, fraction)| fraction.len());
@@ -318,6 +318,7 @@ mod tests {
     fn an_asymmetric_interval_is_shown_by_its_ends_and_no_time_is_negative() {
         let between = |value, low, high| with_interval(Some(value), Interval::new(low, high));
         assert_eq!(between(2_614.0, 310.0, 8_112.0), "2,614 (310.0 to 8,112)");
+        assert_eq!(between(3.07, 3.069, 3.0701), "3.07 ±<0.01");
         assert_eq!(between(100.0, 90.0, 111.0), "100.0 ±10.5");
         assert_eq!(between(100.0, 90.0, 113.0), "100.0 (90.00 to 113.0)");
         assert_eq!(between(0.35, 0.0, 0.765), "0.350 (0 to 0.765)");

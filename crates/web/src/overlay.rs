@@ -174,10 +174,12 @@ fn by_configuration(
     series.into_iter().map(|(name, results)| Series { name, points: points(&results) }).collect()
 }
 
-/// What a series or a column is called: its id, and the name of its suite, file or model.
+/// What a series or a column is called: its id, and the name of its suite or file, or its model and load.
 fn label(entry: &Entry) -> String {
-    let name = if entry.name.is_empty() { &entry.model } else { &entry.name };
-    fmt::joined(&[&entry.id, name])
+    match entry.name.as_str() {
+        "" => fmt::joined(&[&entry.id, &entry.model, &entry.load]),
+        name => fmt::joined(&[&entry.id, name]),
+    }
 }
 
 /// Latencies over the share of requests that are quicker.
@@ -199,7 +201,7 @@ fn distribution_view(picked: &Picked) -> View {
         rows.into_iter().map(row).collect()
     };
     let axis = |metric: &&Metric| Axis::new(metric.name, metric.title, Unit::name(metric.unit));
-    let share = Axis::new("share", "Requests or tokens that are quicker", "%");
+    let share = Axis::new("share", "Share that is quicker", "%");
     View {
         key: "distributions",
         title: "Distributions",

@@ -420,9 +420,11 @@ fn list_row(row: &Row, query: &Query) -> Markup {
                 @if !entry.verdict.is_empty() { span class={ "word " (mood) } { (text(&entry.verdict)) } }
                 @else { span.soft { (text(&entry.state)) } }
             }
-            td.wrap { (text(&entry.model)) }
-            td.wrap { (text(&entry.server)) }
-            td.wrap { (text(&entry.load)) }
+            @for words in [&entry.model, entry.server.strip_prefix("http://").unwrap_or(&entry.server), &entry.load] {
+                td.wrap { @if !words.is_empty() {
+                    span title=[(60 < words.len()).then(|| text(words))] { (text(words)) }
+                } }
+            }
             @for ((_, title), figure) in COLUMNS[COLUMNS.len() - figures.len()..].iter().zip(figures) {
                 td.right data-title=(title) { (known(figure)) }
             }

@@ -182,7 +182,7 @@ impl Values {
         if let Some(few) = all().find(is_too_few) {
             return Err(format!(
                 "not judged: too few independent samples in a run of {}; send more requests",
-                few.n
+                inferometer_model::fmt::count(few.n)
             ));
         }
         if scale == Scale::Ratio && all().any(|estimate| estimate.value <= 0.0) {

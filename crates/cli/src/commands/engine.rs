@@ -191,10 +191,8 @@ fn tables() -> String {
     let teraflops =
         |flops: Option<f64>| flops.map_or_else(|| "-".to_owned(), |flops| tera(flops, "FLOP/s"));
     let profiles = Columns::new("--profile", |row: &&ProfileFile| Cell::text(&row.name))
-        .left("hardware", |row| Cell::text(row.serve.hardware.as_deref().unwrap_or_default()))
+        // The name has the hardware and how many of it.
         .left("model", |row| Cell::text(row.serve.model.as_deref().unwrap_or_default()))
-        .left("tp", |row| Cell::text(row.serve.tp.unwrap_or(1).to_string()))
-        .left("pp", |row| Cell::text(row.serve.pp.unwrap_or(1).to_string()))
         .left("coefficients", |row| {
             let fitted = row.fitted.as_ref().map(|fitted| format!("fitted to {}", fitted.source));
             Cell::text(fitted.unwrap_or_else(|| "generic".to_owned()))
@@ -204,21 +202,21 @@ fn tables() -> String {
                 h100-llama-3.1-70b-tp4-fp8";
     let hardware = Columns::new("--hardware", |gpu: &&Gpu| Cell::text(&gpu.name))
         .left("GPU", |gpu| Cell::text(&gpu.title))
-        .left("memory", |gpu| Cell::text(fmt::whole(gpu.memory_gib) + " GiB"))
-        .left("bandwidth", |gpu| Cell::text(tera(gpu.bandwidth, "B/s")))
-        .left("FP16", |gpu| Cell::text(teraflops(Some(gpu.flops.fp16))))
-        .left("FP8", |gpu| Cell::text(teraflops(gpu.flops.fp8)))
+        .right("memory", |gpu| Cell::text(fmt::whole(gpu.memory_gib) + " GiB"))
+        .right("bandwidth", |gpu| Cell::text(tera(gpu.bandwidth, "B/s")))
+        .right("FP16", |gpu| Cell::text(teraflops(Some(gpu.flops.fp16))))
+        .right("FP8", |gpu| Cell::text(teraflops(gpu.flops.fp8)))
         .left("link", |gpu| Cell::text(&gpu.link.kind))
         .table("", "", &known.hardware);
     let models = Columns::new("--model", |model: &&Model| Cell::text(&model.name))
         .left("id", |model| Cell::text(&model.id))
-        .left("parameters", |model| Cell::text(billions(model.parameters)))
-        .left("active", |model| {
+        .right("parameters", |model| Cell::text(billions(model.parameters)))
+        .right("active", |model| {
             let active = model.active_parameters;
             Cell::text(active.map_or_else(|| "all".to_owned(), billions))
         })
-        .left("layers", |model| Cell::text(model.layers.to_string()))
-        .left("context", |model| Cell::text(model.max_position_embeddings.to_string()))
+        .right("layers", |model| Cell::text(model.layers.to_string()))
+        .right("context", |model| Cell::text(model.max_position_embeddings.to_string()))
         .table("", "", &known.models);
     let tables = [Table { notes: vec![plain(note)], ..profiles }, hardware, models];
     tables.map(|shown| table(&shown, Style::Plain)).join("\n")

@@ -120,7 +120,7 @@ impl Bar {
     }
 
     fn number(&self) -> String {
-        self.text.clone().unwrap_or_else(|| fmt::compact(self.known()))
+        self.text.clone().unwrap_or_else(|| fmt::number(self.known()))
     }
 
     fn tip(&self, group: &str, measure: &Measure) -> String {
@@ -455,6 +455,10 @@ const SHADES: [Paint; 4] = [Paint::Heat(0), Paint::Heat(1), Paint::Heat(4), Pain
 type Bounds = [f64; SHADES.len() + 1];
 
 fn shade_bounds(scale: ScaleKind, low: f64, high: f64) -> Bounds {
+    // Four shades would make much of what is nearly the same.
+    if high - low <= 0.01 * high.abs() {
+        return [low, low, low, low, high];
+    }
     let is_log = matches!(scale, ScaleKind::Log) && 0.0 < low;
     [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| {
         if is_log { low * libm::pow(high / low, share) } else { low + share * (high - low) }
@@ -469,7 +473,7 @@ impl Drawing for Tiles {
     /// Each tile with its number. Shades say where the high ones are; what is not to be relied on has
     /// no shade, and what failed is a cross.
     fn draw(&self, canvas: &mut Canvas) {
-        const LABEL_WIDTH_MAX: f64 = 210.0;
+        const LABEL_WIDTH_MAX: f64 = 225.0;
         const WIDTH_MAX: f64 = 130.0;
         if self.rows.is_empty() || self.columns.is_empty() {
             return canvas.nothing("Nothing was measured.");
@@ -529,10 +533,12 @@ impl Tiles {
     }
 
     fn draw_legend(&self, canvas: &mut Canvas, bounds: &Bounds) {
-        let [low, .., high] = bounds;
-        if low.to_bits() == high.to_bits() {
+        let [low, next, .., high] = *bounds;
+        if next <= low {
             let fill = Fill::solid(SHADES[SHADES.len() - 1]);
-            return canvas.legend(vec![Entry::key(self.value.show(*low), fill)]);
+            let name =
+                if low < high { self.value.show_range(low, high) } else { self.value.show(low) };
+            return canvas.legend(vec![Entry::key(name, fill)]);
         }
         let entries = bounds.windows(2).zip(SHADES).map(|(ends, paint)| {
             let name = self.value.show_range(ends[0], ends[1]);
@@ -589,6 +595,8 @@ mod tests {
         let even = shade_bounds(ScaleKind::Linear, 100.0, 500.0);
         let shades = [100.0, 199.9, 200.0, 399.0, 400.0, 500.0].map(|value| shade(&even, value));
         assert_eq!(shades, [0, 0, 1, 2, 3, 3]);
+        let alike = shade_bounds(ScaleKind::Linear, 606.2, 607.2);
+        assert_eq!([606.2, 607.2].map(|value| shade(&alike, value)), [3, 3]);
         let ratios = shade_bounds(ScaleKind::Log, 1.0, 10_000.0);
         assert_eq!(
             [1.0, 9.0, 11.0, 101.0, 10_000.0].map(|value| shade(&ratios, value)),

@@ -330,17 +330,24 @@ fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
         let room = page_width().saturating_sub(2 + before).max(TEXT_MIN * 2);
         widths[last] = widths[last].min(room);
     }
+    let mut cut = widths.clone();
     loop {
-        let all = total_width(&widths);
+        let all = total_width(&cut);
         let is_wide = |column: &usize| {
             let narrowest = if *column == 0 { NAME_MIN } else { TEXT_MIN };
-            columns[*column].align == Align::Left && narrowest < widths[*column]
+            columns[*column].align == Align::Left && narrowest < cut[*column]
         };
-        let size = |column: &usize| if *column == 0 { 0 } else { widths[*column] };
+        let size = |column: &usize| if *column == 0 { 0 } else { cut[*column] };
         let widest = (0..columns.len()).filter(is_wide).max_by_key(size);
         match widest {
-            Some(column) if page_width() < all => widths[column] -= 1,
-            _ => return widths,
+            Some(column) if page_width() < all => cut[column] -= 1,
+            // In several parts there is room for all, and cuts would save nothing.
+            None if page_width() < all => {
+                widths[0] = widths[0].min(NAME_MIN);
+                let room = page_width().saturating_sub(4 + widths[0]).max(TEXT_MIN);
+                return widths.into_iter().map(|width| width.min(room)).collect();
+            }
+            _ => return cut,
         }
     }
 }

@@ -2,10 +2,8 @@
 // Charts that are drawn in the browser, from a table of numbers of which any two columns can be chosen.
 // What is shown is part of the address, so that a link shows the same.
 const Chart = (() => {
-  const WIDTH = 960;
-  const HEIGHT = 440;
+  const WIDTHS = [320, 1280];
   const MARGIN = { left: 78, right: 18, top: 14, bottom: 52 };
-  const INNER = { width: WIDTH - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom };
   const COLOURS = 8;
   // With more points than this in a line, single marks would hide it.
   const MARKS_MAX = 80;
@@ -36,10 +34,11 @@ const Chart = (() => {
   }
 
   const colour = (place) => `var(--series-${(place % COLOURS) + 1})`;
+  const brief = (value) => number(value).replace(/\.0+$/, "");
   const titled = (axis) => (axis.unit ? `${axis.title} (${axis.unit})` : axis.title);
 
   // Round numbers between two ends.
-  function ticks(low, high, isLog) {
+  function ticks(low, high, isLog, most = 6) {
     if (isLog) {
       const found = [];
       for (let power = Math.floor(low); power <= Math.ceil(high); power += 1) {
@@ -47,7 +46,7 @@ const Chart = (() => {
       }
       return found.filter((tick) => low <= tick && tick <= high);
     }
-    const raw = (high - low) / 6;
+    const raw = (high - low) / most;
     const power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((digit) => digit * power).find((size) => raw <= size);
     const found = [];
@@ -70,6 +69,13 @@ const Chart = (() => {
       this.zoom = zoom.length === 4 && zoom.every(Number.isFinite) ? zoom : null;
       this.build();
       this.redraw();
+      // As wide as its place, so that words are as large on a phone as elsewhere.
+      new ResizeObserver(() => this.width !== this.room() && this.redraw()).observe(this.plot);
+    }
+
+    room() {
+      const [least, most] = WIDTHS;
+      return Math.max(least, Math.min(this.plot.clientWidth, most));
     }
 
     choose(x, y) {
@@ -174,6 +180,9 @@ const Chart = (() => {
       this.log.checked = this.isLog;
       this.reset.disabled = this.zoom === null;
       const lines = this.lines();
+      this.width = this.room();
+      this.height = Math.round(Math.max(300, Math.min(this.width * 0.46, 460)));
+      this.inner = { width: this.width - MARGIN.left - MARGIN.right, height: this.height - MARGIN.top - MARGIN.bottom };
       this.shown = this.zoom ?? this.whole(lines);
       this.plot.replaceChildren(this.picture(lines));
       this.legend.replaceChildren(...lines.map((line) => this.entry(line)));
@@ -210,32 +219,32 @@ const Chart = (() => {
 
     picture(lines) {
       const [left, right, low, high] = this.shown;
-      const across = (value) => MARGIN.left + ((value - left) / (right - left)) * INNER.width;
-      const up = (value) => MARGIN.top + INNER.height - ((value - low) / (high - low)) * INNER.height;
+      const across = (value) => MARGIN.left + ((value - left) / (right - left)) * this.inner.width;
+      const up = (value) => MARGIN.top + this.inner.height - ((value - low) / (high - low)) * this.inner.height;
       const axis = (key) => this.view.axes.find((one) => one.key === key);
       const svg = draw("svg", {
-        viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "font-size": "13", fill: "var(--ink)",
+        viewBox: `0 0 ${this.width} ${this.height}`, role: "group", "font-size": "13", fill: "var(--ink)",
         "font-family": "system-ui, sans-serif", "aria-label": `${titled(axis(this.y))} over ${titled(axis(this.x))}`,
       });
       const clip = draw("clipPath", { id: "inside" });
-      clip.append(draw("rect", { x: MARGIN.left, y: MARGIN.top - 6, width: INNER.width + 6, height: INNER.height + 12 }));
+      clip.append(draw("rect", { x: MARGIN.left, y: MARGIN.top - 6, width: this.inner.width + 6, height: this.inner.height + 12 }));
       svg.append(clip);
       for (const tick of ticks(low, high, this.isLog)) {
         const y = up(tick);
-        svg.append(draw("line", { x1: MARGIN.left, x2: WIDTH - MARGIN.right, y1: y, y2: y, stroke: "var(--grid)" }));
-        const words = number(this.isLog ? 10 ** tick : tick).replace(/\.0+$/, "");
+        svg.append(draw("line", { x1: MARGIN.left, x2: this.width - MARGIN.right, y1: y, y2: y, stroke: "var(--grid)" }));
+        const words = brief(this.isLog ? 10 ** tick : tick);
         svg.append(draw("text", { x: MARGIN.left - 8, y: y + 4, "text-anchor": "end", fill: "var(--ink-soft)" }, words));
       }
-      for (const tick of ticks(left, right, false)) {
+      for (const tick of ticks(left, right, false, this.width < 600 ? 4 : 6)) {
         const x = across(tick);
-        svg.append(draw("line", { x1: x, x2: x, y1: HEIGHT - MARGIN.bottom, y2: HEIGHT - MARGIN.bottom + 5, stroke: "var(--edge)" }));
-        const words = number(tick).replace(/\.0+$/, "");
-        svg.append(draw("text", { x, y: HEIGHT - MARGIN.bottom + 20, "text-anchor": "middle", fill: "var(--ink-soft)" }, words));
+        svg.append(draw("line", { x1: x, x2: x, y1: this.height - MARGIN.bottom, y2: this.height - MARGIN.bottom + 5, stroke: "var(--edge)" }));
+        const words = brief(tick);
+        svg.append(draw("text", { x, y: this.height - MARGIN.bottom + 20, "text-anchor": "middle", fill: "var(--ink-soft)" }, words));
       }
-      svg.append(draw("text", { x: MARGIN.left + INNER.width / 2, y: HEIGHT - 8, "text-anchor": "middle" }, titled(axis(this.x))));
+      svg.append(draw("text", { x: MARGIN.left + this.inner.width / 2, y: this.height - 8, "text-anchor": "middle" }, titled(axis(this.x))));
       svg.append(draw("text", {
-        x: 16, y: MARGIN.top + INNER.height / 2, "text-anchor": "middle",
-        transform: `rotate(-90 16 ${MARGIN.top + INNER.height / 2})`,
+        x: 16, y: MARGIN.top + this.inner.height / 2, "text-anchor": "middle",
+        transform: `rotate(-90 16 ${MARGIN.top + this.inner.height / 2})`,
       }, titled(axis(this.y))));
       const inside = draw("g", { "clip-path": "url(#inside)" });
       for (const line of lines.filter((one) => !one.isOff)) inside.append(this.line(line, across, up));
@@ -251,10 +260,12 @@ const Chart = (() => {
       group.append(draw("polyline", { points: places.join(" "), fill: "none", stroke: colour(line.place), "stroke-width": 2 }));
       const every = Math.ceil(line.drawn.length / MARKS_MAX);
       const axis = (key) => this.view.axes.find((one) => one.key === key);
-      const words = (key, value) => `${axis(key).title} ${number(value)} ${axis(key).unit}`.trim();
+      const words = (key, value) => `${axis(key).title} ${value} ${axis(key).unit}`.trim();
+      // A series begins with the id of what it is from, and so do most of its points.
+      const [id, ...rest] = line.name.split(" · ");
       line.drawn.forEach((point, place) => {
         if (place % every !== 0) return;
-        const tip = [line.name, point.name, words(this.x, point.x), words(this.y, point.real)];
+        const tip = [...(point.name.startsWith(id) ? rest : [line.name]), point.name, words(this.x, brief(point.x)), words(this.y, number(point.real))];
         const mark = draw("circle", {
           class: "mark", cx: across(point.x), cy: up(point.y), r: every > 1 ? 3 : 4.5, role: "img",
           fill: colour(line.place), stroke: "var(--surface)", "data-tip": [...new Set(tip)].join(" · "),
@@ -286,8 +297,8 @@ const Chart = (() => {
         const box = svg.getBoundingClientRect();
         const inside = (value, from, size) => Math.max(0, Math.min(1, (value - from) / size));
         return {
-          x: inside(((event.clientX - box.left) / box.width) * WIDTH, MARGIN.left, INNER.width),
-          y: 1 - inside(((event.clientY - box.top) / box.height) * HEIGHT, MARGIN.top, INNER.height),
+          x: inside(((event.clientX - box.left) / box.width) * this.width, MARGIN.left, this.inner.width),
+          y: 1 - inside(((event.clientY - box.top) / box.height) * this.height, MARGIN.top, this.inner.height),
         };
       };
       let from = null;
@@ -303,10 +314,10 @@ const Chart = (() => {
         if (!from) return;
         const to = at(event);
         frame.setAttribute("visibility", "visible");
-        frame.setAttribute("x", MARGIN.left + Math.min(from.x, to.x) * INNER.width);
-        frame.setAttribute("y", MARGIN.top + (1 - Math.max(from.y, to.y)) * INNER.height);
-        frame.setAttribute("width", Math.abs(from.x - to.x) * INNER.width);
-        frame.setAttribute("height", Math.abs(from.y - to.y) * INNER.height);
+        frame.setAttribute("x", MARGIN.left + Math.min(from.x, to.x) * this.inner.width);
+        frame.setAttribute("y", MARGIN.top + (1 - Math.max(from.y, to.y)) * this.inner.height);
+        frame.setAttribute("width", Math.abs(from.x - to.x) * this.inner.width);
+        frame.setAttribute("height", Math.abs(from.y - to.y) * this.inner.height);
       });
       const end = (event) => {
         if (!from) return;
@@ -368,10 +379,10 @@ const Chart = (() => {
       one.addEventListener("click", () => save(picture(), name()));
       bar.append(one);
     };
-    button("Save SVG", (svg, file) => {
+    button("Save as SVG", (svg, file) => {
       download(new Blob([standalone(svg).text], { type: "image/svg+xml" }), `${file}.svg`);
     });
-    button("Save PNG", savePng);
+    button("Save as PNG", savePng);
     figure.append(bar);
   }
 

@@ -109,7 +109,7 @@ fn too_few_samples_judge_nothing() {
     assert!(found.change(Scale::Ratio).unwrap_err().contains("in a run of 661"));
     let mut alone = values(&[1.0], &[2.0], false);
     alone.other[0] = Some(Estimate { certified: false, ..within(2.0, 1.9, 2.1) });
-    assert!(alone.change(Scale::Ratio).unwrap_err().contains("in a run of 1000"));
+    assert!(alone.change(Scale::Ratio).unwrap_err().contains("in a run of 1,000"));
 }
 
 #[test]

@@ -141,8 +141,11 @@
       for (const svg of all("svg", plot)) svg.setAttribute("role", "group");
       for (const [name, groups] of series) {
         const entries = legend.get(name);
-        const attributes = { role: "button", tabindex: "0", "aria-pressed": "true", "aria-label": name };
         for (const entry of entries) {
+          // A long name is cut in the picture; the label begins with what is seen.
+          const seen = entry.textContent.trim();
+          const label = name.includes(seen) ? name : `${seen} (${name})`;
+          const attributes = { role: "button", tabindex: "0", "aria-pressed": "true", "aria-label": label };
           for (const [key, value] of Object.entries(attributes)) entry.setAttribute(key, value);
           entry.addEventListener("click", () => hides(entries, groups));
           entry.addEventListener("keydown", (event) => {
