@@ -1,5 +1,6 @@
 //! How the user stops a run, and how its progress is read.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use inferometer_model::journal::RunStop;
@@ -68,6 +69,8 @@ pub struct Progress {
     ok: AtomicU64,
     failed: AtomicU64,
     output_events: AtomicU64,
+    /// Why whoever watches the run wants it to end.
+    aborted: OnceLock<RunStop>,
 }
 
 /// One look at the counters.
@@ -98,6 +101,16 @@ impl Progress {
         let counter = if ok { &self.ok } else { &self.failed };
         counter.fetch_add(1, Ordering::Relaxed);
         self.output_events.fetch_add(output_events, Ordering::Relaxed);
+    }
+
+    /// Ends this run, and no other: nothing more is released, and what is in flight may finish within the
+    /// drain limit. Returns whether it was not ending so yet.
+    pub fn abort(&self, why: RunStop) -> bool {
+        self.aborted.set(why).is_ok()
+    }
+
+    pub(crate) fn aborted(&self) -> Option<RunStop> {
+        self.aborted.get().copied()
     }
 
     pub fn view(&self) -> ProgressView {

@@ -142,7 +142,7 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
         let (first, cause) = (RequestId(0), Cause::WorkerLate);
         feed.note(JournalEntry::NotSent(NotSent { first, count: 0, cause, at: ready }))?;
     }
-    let mut watch = Watch::new(&conductor, drive.clock, &drive.control, turns, limits, feed);
+    let mut watch = Watch::new(&conductor, &drive, turns, limits, feed);
     let reports = conducting.block_on(watch.until_all_reported(reports))?;
     for thread in threads {
         thread.join().map_err(|_| LoadError::Driver)?;
@@ -288,6 +288,7 @@ impl Score {
 pub(crate) struct Watch<'a> {
     pub(crate) conductor: &'a Conductor,
     pub(crate) clock: SystemClock,
+    pub(crate) progress: &'a Progress,
     pub(crate) stop: watch::Receiver<Stop>,
     /// One per driver: its signs of life.
     pub(crate) turns: Vec<Turn>,
@@ -305,15 +306,25 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 impl<'a> Watch<'a> {
     pub(crate) fn new(
         conductor: &'a Conductor,
-        clock: SystemClock,
-        control: &Control,
+        Drive { clock, control, progress, .. }: &'a Drive,
         turns: Vec<Turn>,
         (drain, stall): (Duration, Duration),
         feed: Feed,
     ) -> Self {
-        let stop = control.listen();
-        let alive_at = clock.now();
-        Self { conductor, clock, stop, turns, drain, stall, feed, drain_until: None, alive_at }
+        let (stop, alive_at) = (control.listen(), clock.now());
+        let (clock, drain_until) = (*clock, None);
+        Self {
+            conductor,
+            clock,
+            progress,
+            stop,
+            turns,
+            drain,
+            stall,
+            feed,
+            drain_until,
+            alive_at,
+        }
     }
 
     /// Conducts until all drivers have reported, and returns their reports in no order.
@@ -393,6 +404,9 @@ impl<'a> Watch<'a> {
 
     fn look(&mut self) {
         let now = self.clock.now();
+        if let Some(why) = self.progress.aborted() {
+            self.release_nothing_more(why);
+        }
         let mut score = self.conductor.score();
         let held_back = score.dispatcher.expire(now);
         score.not_sent.extend(held_back);

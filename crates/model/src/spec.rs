@@ -1,6 +1,7 @@
 //! The tables that a user writes, together a `SpecDraft`, and the `Spec` that they resolve to. After
 //! `resolve` nothing is checked again.
 
+mod control;
 mod engine;
 mod error;
 mod lengths;
@@ -19,6 +20,7 @@ use crate::BaseUrl;
 use crate::deployment::DeploymentSpec;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
+pub use control::*;
 pub use engine::*;
 pub use error::SpecError;
 use error::{Result, refuse_first};
@@ -50,6 +52,7 @@ pub struct SpecDraft {
     /// Cores that the system lets this process use; empty where it does not say.
     pub cores_allowed: Vec<u32>,
     pub limits: LimitTable,
+    pub control: ControlTable,
     pub slos: Vec<Slo>,
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
@@ -82,6 +85,8 @@ pub struct Spec {
     pub connections: Option<Connections>,
     pub client: ClientSpec,
     pub limits: Limits,
+    #[serde(default, skip_serializing_if = "Control::is_default")]
+    pub control: Control,
     /// How the server's metrics are read meanwhile; `None` leaves them alone.
     #[serde(default)]
     pub telemetry: Option<TelemetrySpec>,
@@ -149,6 +154,7 @@ impl SpecDraft {
             connections,
             client,
             limits,
+            control: self.control.resolve()?,
             telemetry,
             slos: self.slos,
             header_names: self.header_names,
@@ -189,8 +195,7 @@ impl SpecDraft {
         };
         let streaming = saved.workload.streaming && saved.api.generates();
         let workload = Workload { streaming, source, ..saved.workload.clone() };
-        let warm_up = warm_up.unwrap_or(saved.load.warm_up);
-        let load = Load { warm_up, ..saved.load.clone() };
+        let load = saved.load.clone().warmed_up(warm_up);
         load.check()?;
         Ok((saved.api, workload, load, saved.seed))
     }
@@ -267,7 +272,7 @@ mod tests {
     #[test]
     fn a_saved_plan_takes_another_warm_up_within_bounds() {
         let warmed = |warm_up| {
-            let load = LoadTable { warm_up: Some(warm_up), ..LoadTable::default() };
+            let load = LoadTable { warm_up: Some(WarmUp::Requests(warm_up)), ..LoadTable::default() };
             SpecDraft { load, ..replay(saved(Api::Chat)) }.resolve()
         };
         assert_eq!(warmed(7).unwrap().load.warm_up, 7);

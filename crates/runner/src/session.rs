@@ -13,6 +13,7 @@ use inferometer_model::deployment::{Departure, DepartureEnding};
 use inferometer_model::endpoint::Api;
 use inferometer_model::fmt::{count, duration, number, seconds};
 use inferometer_model::plan::Bounds;
+use inferometer_model::spec::WarmUp;
 use serde_json::{Value, json};
 use strum::IntoStaticStr;
 
@@ -114,8 +115,8 @@ pub enum Event {
     },
     /// Requests that are not measured are being sent.
     WarmingUp {
-        /// How many requests the warm-up has.
-        requests: u64,
+        /// How many requests the warm-up has, or how long it is.
+        length: WarmUp,
     },
     /// Connections are being opened for the first requests of the warm-up or the run.
     Dialling {
@@ -257,7 +258,12 @@ impl fmt::Display for Event {
             Self::Measuring { api, model, base } => {
                 write!(f, "measuring {api} of `{model}` at {base} …")
             }
-            Self::WarmingUp { requests } => write!(f, "warming up with {requests} requests …"),
+            Self::WarmingUp { length: WarmUp::Requests(requests) } => {
+                write!(f, "warming up with {requests} requests …")
+            }
+            Self::WarmingUp { length: WarmUp::Time(time) } => {
+                write!(f, "warming up for {} …", duration(*time))
+            }
             Self::Dialling { connections } => {
                 write!(f, "opening connections for {} requests …", count(*connections as u64))
             }

@@ -64,6 +64,18 @@ pub struct Simulator<'session> {
     pub session: &'session Session,
 }
 
+/// Refuses what has no meaning in virtual time.
+pub fn check_virtual(spec: &Spec) -> Result<()> {
+    if spec.control.is_default() {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "--abort-on, --before-run and --after-run are for a server that is measured, and virtual time \
+         has none",
+    )
+    .hint("leave them out"))
+}
+
 /// A run that is planned and warmed up.
 #[derive(Debug)]
 pub struct Ready {
@@ -165,7 +177,7 @@ impl Simulator<'_> {
             fmt::whole(virtual_s / real_s.max(1e-9)),
             fmt::percent(recorder.kv_usage_max)
         );
-        Ok(SimulatedRun { measured: Run { directory, summary, server_failure: None }, speed })
+        Ok(SimulatedRun { measured: Run { directory, summary, late_failure: None }, speed })
     }
 
     fn play<O: Observer>(

@@ -150,7 +150,7 @@ fn closed_loads() -> Vec<(&'static str, LoadTable)> {
             "exponential think time",
             LoadTable { think_time, think: Some(ThinkKind::Exponential), ..load() },
         ),
-        ("warm-up", LoadTable { warm_up: Some(16), ..load() }),
+        ("warm-up", LoadTable { warm_up: Some(WarmUp::Requests(16)), ..load() }),
     ]
 }
 

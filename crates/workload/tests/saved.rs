@@ -107,7 +107,7 @@ fn another_warm_up_is_another_workload_as_if_it_had_been_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let (path, _, fingerprints) = saved_at(folder.path(), conversations());
     let mut asked = conversations();
-    asked.load.warm_up = Some(7);
+    asked.load.warm_up = Some(WarmUp::Requests(7));
     let expected = made(&asked.resolve().unwrap()).unwrap().1;
     let mut spec = replay(&path);
     spec.load.warm_up = 7;

@@ -101,8 +101,12 @@ impl ThresholdVerdict {
 pub struct SloProblem(String);
 
 impl SloProblem {
+    pub(crate) fn plain(problem: &str) -> Self {
+        Self(problem.to_owned())
+    }
+
     /// `problem` continues the text of the SLO.
-    fn new(slo: &Slo, problem: impl std::fmt::Display) -> Self {
+    pub(crate) fn new(slo: &Slo, problem: impl std::fmt::Display) -> Self {
         Self(format!("`{slo}`{problem}"))
     }
 }

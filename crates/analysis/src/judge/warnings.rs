@@ -250,7 +250,12 @@ static RULES: &[Rule<Raise>] = &[
         let stop = run.observations.ending.stop;
         let severity = match stop {
             RunStop::PlanDone => return None,
-            RunStop::Drained | RunStop::Cut | RunStop::Recovered => Severity::Degraded,
+            RunStop::Drained
+            | RunStop::Cut
+            | RunStop::Recovered
+            | RunStop::ErrorBudget
+            | RunStop::SloMissed
+            | RunStop::Saturated => Severity::Degraded,
             RunStop::Unauthorized
             | RunStop::Unreachable
             | RunStop::ClientExhausted

@@ -52,7 +52,7 @@ impl Common {
         let load = LoadTable {
             concurrency: Some(asks.concurrency[0]),
             requests: Some(asks.requests),
-            warm_up: Some(1),
+            warm_up: Some(WarmUp::Requests(1)),
             ..LoadTable::default()
         };
         let draft = SpecDraft {

@@ -6,12 +6,12 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::Args;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
 use super::error::{Result, SpecError, at_most, refuse_first};
-use super::text::{PerSecond, Ramp, Time};
+use super::text::{Grammar, PerSecond, Ramp, Time, count};
 use super::workload::{Replay, Ticks};
 use crate::whole::to_u64;
 
@@ -79,9 +79,44 @@ pub struct LoadTable {
     /// With both --requests and --duration: continue until both are reached, or the first [default:
     /// both]
     pub until: Option<Until>,
-    /// Requests to send before the run, which are not counted [default: 0]
-    #[schemars(range(max = 1_000_000))]
-    pub warm_up: Option<u64>,
+    /// Requests to send before the run, which are not counted: a number, or for how long to send them,
+    /// such as 10s [default: 0]
+    #[arg(long, value_name = "N|TIME", visible_alias = "warmup")]
+    pub warm_up: Option<WarmUp>,
+}
+
+/// What is sent before a run and not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmUp {
+    Requests(u64),
+    Time(Duration),
+}
+
+impl Grammar for WarmUp {
+    fn read(text: &str) -> Result<Self, String> {
+        // One minute, and not a million requests.
+        if let Ok(time) = Duration::read(text) {
+            return Ok(Self::Time(time));
+        }
+        let wanted = |_| format!("`{text}` is neither a number of requests nor a time such as 10s");
+        count(text).map(Self::Requests).map_err(wanted)
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Self::Requests(requests) => requests.to_string(),
+            Self::Time(time) => time.write(),
+        }
+    }
+
+    fn schema() -> Schema {
+        json_schema!({
+            "type": ["integer", "string"],
+            "minimum": 0,
+            "maximum": 1_000_000,
+            "examples": [16, "10s"],
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, VariantArray)]
@@ -114,6 +149,9 @@ pub struct Load {
     pub extent: Extent,
     /// Requests that are sent before the run and not counted.
     pub warm_up: u64,
+    /// For how long such requests are sent instead of their number; zero where that is set.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub warm_up_time: Duration,
     /// The time over which the first requests of a closed loop are spread; zero sends them at once.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub ramp_up: Duration,
@@ -280,7 +318,8 @@ impl LoadTable {
         let shape = self.shape(recorded)?;
         let extent = self.extent(&shape)?;
         let ramp_up = self.ramp_up.map_or(Duration::ZERO, |time| time.0);
-        let load = Load { shape, extent, warm_up: self.warm_up.unwrap_or(0), ramp_up };
+        let (warm_up, warm_up_time) = (0, Duration::ZERO);
+        let load = Load { shape, extent, warm_up, warm_up_time, ramp_up }.warmed_up(self.warm_up);
         load.check()?;
         Ok(load)
     }
@@ -407,6 +446,17 @@ fn length(segments: &[RampSegment]) -> Duration {
 }
 
 impl Load {
+    /// With another warm-up, where one is given.
+    pub(super) fn warmed_up(self, warm_up: Option<WarmUp>) -> Self {
+        match warm_up {
+            None => self,
+            Some(WarmUp::Requests(warm_up)) => {
+                Self { warm_up, warm_up_time: Duration::ZERO, ..self }
+            }
+            Some(WarmUp::Time(warm_up_time)) => Self { warm_up: 0, warm_up_time, ..self },
+        }
+    }
+
     /// Checks that a load, typed or read from a saved plan, is within its bounds.
     pub fn check(&self) -> Result<()> {
         match &self.shape {
@@ -446,6 +496,9 @@ impl Load {
         if duration.is_some_and(|duration| duration <= self.ramp_up) || DURATION_MAX < self.ramp_up
         {
             return Err(SpecError::RampUpTooLong(duration.unwrap_or(DURATION_MAX)));
+        }
+        if DURATION_MAX < self.warm_up_time {
+            return Err(SpecError::LimitTooLong("--warm-up", DURATION_MAX));
         }
         at_most("--warm-up", self.warm_up, 1_000_000)
     }

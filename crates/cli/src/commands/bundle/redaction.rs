@@ -16,7 +16,7 @@ use inferometer_model::deployment::{
 use inferometer_model::observations::{Endpoint, FileFacts, Materials, Simulated, TokenizerFacts};
 use inferometer_model::record::FinishReason;
 use inferometer_model::spec::{
-    Adapters, BodySpec, DatasetSpec, DevicesAsked, FixedPrompt, MetricsSource, MixPart,
+    Adapters, BodySpec, Control, DatasetSpec, DevicesAsked, FixedPrompt, MetricsSource, MixPart,
     SessionsSpec, Source, Spec, TargetSpec, TelemetrySpec, TraceSpec, Workload,
 };
 use inferometer_model::stripe::{HostFacts, MergeFacts, StripeFacts, WorkerFacts, WorkerRun};
@@ -204,7 +204,7 @@ fn redact_manifest(manifest: &mut Manifest) {
 fn redact_spec(spec: &mut Spec) {
     let Spec {
         target, engine, model, workload, telemetry, header_names, metadata, server_info,
-        api: _, load: _, seed: _, connections: _, client: _, limits: _, slos: _, price: _,
+        control, api: _, load: _, seed: _, connections: _, client: _, limits: _, slos: _, price: _,
     } = spec;
     match target {
         TargetSpec::Embedded => {}
@@ -233,6 +233,8 @@ fn redact_spec(spec: &mut Spec) {
             strike_url(url);
         }
     }
+    let Control { before_run, after_run, abort_on: _ } = control;
+    (before_run.clear(), after_run.clear());
     strike_all(header_names.iter_mut().chain(tokenizer).chain(server_info));
     metadata.retain(|key, _| AUDIT_KEYS.contains(&key.as_str()));
 }
