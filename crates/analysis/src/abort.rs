@@ -311,8 +311,7 @@ mod tests {
     #[test]
     fn requests_that_pile_up_end_an_open_loop() {
         let grows_by = |per_s: u64| {
-            let mut watch =
-                AbortWatch::new(&spec(&["saturation"], &[], open())).unwrap().unwrap();
+            let mut watch = AbortWatch::new(&spec(&["saturation"], &[], open())).unwrap().unwrap();
             assert_eq!(fed(&mut watch, 100, 1_000), None);
             (1..600).find(|second| {
                 let elapsed = Duration::from_secs(*second);

@@ -313,18 +313,7 @@ impl<'a> Watch<'a> {
     ) -> Self {
         let (stop, alive_at) = (control.listen(), clock.now());
         let (clock, drain_until) = (*clock, None);
-        Self {
-            conductor,
-            clock,
-            progress,
-            stop,
-            turns,
-            drain,
-            stall,
-            feed,
-            drain_until,
-            alive_at,
-        }
+        Self { conductor, clock, progress, stop, turns, drain, stall, feed, drain_until, alive_at }
     }
 
     /// Conducts until all drivers have reported, and returns their reports in no order.

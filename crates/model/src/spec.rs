@@ -272,7 +272,8 @@ mod tests {
     #[test]
     fn a_saved_plan_takes_another_warm_up_within_bounds() {
         let warmed = |warm_up| {
-            let load = LoadTable { warm_up: Some(WarmUp::Requests(warm_up)), ..LoadTable::default() };
+            let load =
+                LoadTable { warm_up: Some(WarmUp::Requests(warm_up)), ..LoadTable::default() };
             SpecDraft { load, ..replay(saved(Api::Chat)) }.resolve()
         };
         assert_eq!(warmed(7).unwrap().load.warm_up, 7);

@@ -625,6 +625,7 @@ mod tests {
         RequestTruth {
             ordinal: 0,
             request_id: Some(id.to_owned()),
+            session_id: None,
             api: Api::Chat,
             streamed: true,
             received_kernel_ns: Some(1_100),

@@ -244,7 +244,8 @@ impl Live {
         let Control { before_run, after_run, .. } = &planned.spec.control;
         // One of several workers is enough to call them.
         let is_calling = planned.worker.as_ref().is_none_or(|it| it.stripe.index == 0);
-        let [before, after] = [before_run, after_run].map(|it| if is_calling { it } else { &[][..] });
+        let [before, after] =
+            [before_run, after_run].map(|it| if is_calling { it } else { &[][..] });
         let measured = hooks
             .call("--before-run", before, &session.interruption)
             .and_then(|()| self.record(&planned, location, (warmed_up, host), session));
@@ -897,7 +898,10 @@ fn start_pollers(
 }
 
 /// A server beside the measured one. It receives no keys: they are for the measured one.
-pub(crate) fn keyless(spec: &Spec, base: &BaseUrl) -> std::result::Result<Arc<Target>, ResolveError> {
+pub(crate) fn keyless(
+    spec: &Spec,
+    base: &BaseUrl,
+) -> std::result::Result<Arc<Target>, ResolveError> {
     let address = resources::resolve(base, spec.limits.connect)?;
     let client = ClientSpec { http: HttpVersion::Http1, ..spec.client.clone() };
     let plain = Spec { client, ..spec.clone() };

@@ -1257,7 +1257,8 @@ impl Restart {
             TargetSpec::Embedded | TargetSpec::Deployed(_) => String::new(),
         };
         let (flag, command, timeout) = ("--restart", self.command.as_str(), self.timeout);
-        let variables = [("INFEROMETER_CONDITION", condition.name.as_str()), ("INFEROMETER_URL", &url)];
+        let variables =
+            [("INFEROMETER_CONDITION", condition.name.as_str()), ("INFEROMETER_URL", &url)];
         let shell = Shell { flag, command, timeout, variables: &variables };
         shell.run(clock, log, interruption).map_err(|failure| match self.is_over(clock) {
             true => failure.hint(

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::{Arg, Args, Command, Id};
 use inferometer_model::spec::{
-    ClientTable, ControlTable, EngineTable, Grammar, LimitTable, LoadTable, Share, Slo, SourceTable, TargetTable,
-    Time, WorkloadTable, Written, number,
+    ClientTable, ControlTable, EngineTable, Grammar, LimitTable, LoadTable, Share, Slo,
+    SourceTable, TargetTable, Time, WorkloadTable, Written, number,
 };
 use inferometer_model::study::{Prompts, RunOrder, StopAt};
 use schemars::{JsonSchema, Schema, SchemaGenerator};

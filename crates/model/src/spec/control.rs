@@ -141,7 +141,9 @@ impl Hook {
 impl Grammar for Hook {
     fn read(text: &str) -> Result<Self, String> {
         match text.trim() {
-            "" => Err("is empty; write a path such as /start_profile, a URL or a command".to_owned()),
+            "" => {
+                Err("is empty; write a path such as /start_profile, a URL or a command".to_owned())
+            }
             text => Ok(Self(text.to_owned())),
         }
     }

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use strum::VariantArray;
 
 use super::{
-    AbortOn, AdapterChoice, ArrivalsKind, Counting, DatasetKind, DevicesAsked, EngineGeneration, History, Hook,
-    Lengths, PinOutput, Price, RampCurve, RampSegment, SchedulingPolicy, SessionKind, SourceName,
-    Switch, ThinkKind, Ticks, TraceKind, Until, WarmUp,
+    AbortOn, AdapterChoice, ArrivalsKind, Counting, DatasetKind, DevicesAsked, EngineGeneration,
+    History, Hook, Lengths, PinOutput, Price, RampCurve, RampSegment, SchedulingPolicy,
+    SessionKind, SourceName, Switch, ThinkKind, Ticks, TraceKind, Until, WarmUp,
 };
 use crate::deployment::{DeployKind, Renewal};
 use crate::endpoint::Api;
