@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use inferometer_model::journal::RunStop;
 use inferometer_model::spec::{AbortOn, LoadShape, Relation, Slo};
-use inferometer_model::{Outcome, RequestRecord, Spec, fmt};
+use inferometer_model::{RequestRecord, Spec, fmt};
 
 use crate::judge::{SloProblem, Threshold, check_slos};
 use crate::metric::{self, LatencyOrigin, Statistic};
@@ -97,6 +97,7 @@ impl AbortWatch {
         let reader = AttemptReader {
             streaming: spec.workload.streaming,
             generates: spec.api.generates(),
+            servers: 1,
             slos: thresholds.collect(),
             ruler: Ruler::new(0),
             output: Output::default(),
@@ -106,7 +107,7 @@ impl AbortWatch {
 
     /// Takes in a request that has ended.
     pub fn add(&mut self, record: &RequestRecord) {
-        if record.ending.outcome == Outcome::Cancelled {
+        if record.ending.outcome.is_by_client() {
             return;
         }
         let attempt = self.reader.read(record);
@@ -250,8 +251,8 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
-    use inferometer_model::SpecDraft;
     use inferometer_model::spec::{ControlTable, LoadTable, PerSecond};
+    use inferometer_model::{Outcome, SpecDraft};
 
     use super::*;
     use crate::fixture::Given;

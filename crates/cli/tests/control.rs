@@ -4,15 +4,17 @@
 
 use crate::support;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Output;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use inferometer_engine::truth::{Ended, RequestTruth};
 use inferometer_model::Outcome;
 use inferometer_model::journal::RunStop;
 use serde_json::Value;
 
-use support::{Engine, http, observations, output, server_hearing, text};
+use support::{Engine, get, http, observations, output, server_hearing, text};
 
 const ENDLESS: [&str; 6] = ["-c", "4", "--duration", "10m", "--output-tokens", "3"];
 
@@ -170,4 +172,156 @@ fn hooks_may_be_commands_and_one_that_fails_is_named() {
         "{said}"
     );
     assert_eq!(observations(folder.path()).records.len(), 3, "the run is stored");
+}
+
+fn by_request_id(engine: &Engine, run: &str) -> BTreeMap<u64, RequestTruth> {
+    let prefix = format!("inferometer-{run}-");
+    let own = engine.truth().requests.into_iter().filter_map(|truth| {
+        let id = truth.request_id.as_deref()?.strip_prefix(&prefix)?.parse().ok()?;
+        Some((id, truth))
+    });
+    own.collect()
+}
+
+#[test]
+fn a_share_of_requests_is_ended_by_the_client_and_the_engine_sees_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--mode", "serve", "--step", "4ms"]);
+    let load =
+        ["-n", "60", "-c", "6", "--input-tokens", "16", "--output-tokens", "40", "--seed", "3"];
+    let cancel = ["--cancel", "25%", "--cancel-after", "5", "--json"];
+    let ran = run(&engine.url(), &[&load[..], &cancel].concat(), folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let observations = observations(folder.path());
+    let counts = observations.outcome_counts();
+    let abandoned = counts[&Outcome::Abandoned];
+    assert!((5..=27).contains(&abandoned), "{counts:?}");
+    assert_eq!(counts[&Outcome::Ok] + abandoned, 60, "{counts:?}");
+    let truths = by_request_id(&engine, &observations.manifest.run);
+    for record in &observations.records {
+        let truth = &truths[&record.id.0];
+        let is_left = record.ending.outcome == Outcome::Abandoned;
+        assert_eq!(
+            truth.ended,
+            if is_left { Ended::Aborted } else { Ended::Complete },
+            "{truth:?}"
+        );
+        let outputs = record.events.iter().filter(|event| event.is_output()).count();
+        if is_left {
+            assert!((5..15).contains(&outputs), "it left as soon as it had five: {outputs}");
+            assert!(truth.tokens < 40, "the engine stopped generating: {truth:?}");
+        }
+    }
+    let metrics = String::from_utf8(get(engine.address, "/metrics")).unwrap();
+    let running = metrics.lines().find(|line| line.starts_with("vllm:num_requests_running{"));
+    assert!(running.unwrap().ends_with(" 0.0") || running.unwrap().ends_with(" 0"), "{running:?}");
+    let summary: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(
+        summary["metrics"]["error_rate"]["value"], 0.0,
+        "{}",
+        summary["metrics"]["error_rate"]
+    );
+    let errors = summary["warnings"].as_array().unwrap();
+    assert!(errors.iter().all(|notice| notice["key"] != "errors"), "{errors:?}");
+}
+
+#[test]
+fn what_cannot_be_cancelled_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, why) in [
+        (&["--cancel", "10%", "--no-stream"][..], "--cancel ends streams"),
+        (&["--cancel", "10%", "--turns", "3"], "a session goes on from whole answers"),
+        (&["--cancel-after", "3"], "--cancel-after"),
+    ] {
+        let ran = output(&[&["run", "-q"], arguments].concat(), folder.path());
+        assert_eq!(ran.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&ran.stderr).contains(why), "{}", text(&ran.stderr));
+    }
+}
+
+#[test]
+fn a_header_names_the_session_of_each_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--mode", "serve", "--step", "1ms"]);
+    let load =
+        ["--turns", "3", "-n", "12", "-c", "2", "--input-tokens", "16", "--output-tokens", "2"];
+    let header = ["--header", "X-Session-Id: {session}"];
+    let ran = run(&engine.url(), &[&load[..], &header].concat(), folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let observations = observations(folder.path());
+    let truths = by_request_id(&engine, &observations.manifest.run);
+    for record in &observations.records {
+        let first = record.id.0 - u64::from(record.asked.turn);
+        let expected = format!("inferometer-{}-{first}", observations.manifest.run);
+        assert_eq!(truths[&record.id.0].session_id.as_ref(), Some(&expected));
+    }
+    assert_eq!(truths.len(), 12);
+}
+
+/// The requests of the run that an engine has answered, by their numbers.
+fn numbers_at(engine: &Engine, run: &str) -> Vec<u64> {
+    by_request_id(engine, run).into_keys().collect()
+}
+
+#[test]
+fn requests_are_balanced_over_several_urls_and_each_has_a_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let [fast, slow] = ["1ms", "8ms"].map(|gap| Engine::start(&["--ttft", "2ms", "--gap", gap]));
+    let load = ["--replica", &slow.url(), "-n", "80", "-c", "4", "--output-tokens", "8", "--json"];
+    let ran = run(&fast.url(), &load, folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let observations = observations(folder.path());
+    let name = &observations.manifest.run;
+    let even: Vec<u64> = (0..80).step_by(2).collect();
+    let odd: Vec<u64> = (1..80).step_by(2).collect();
+    assert_eq!((numbers_at(&fast, name), numbers_at(&slow, name)), (even, odd), "in turn");
+    let summary: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let rows = summary["urls"].as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["part"]), (2, &Value::from(fast.url())), "{rows:?}");
+    for (row, engine) in rows.iter().zip([&fast, &slow]) {
+        assert_eq!((&row["requests"], &row["ok"]), (&Value::from(40), &Value::from(40)));
+        // Reported is true: the mean from the receipt of each request to its last write.
+        let truths = by_request_id(engine, name);
+        let took = truths.values().map(|truth| {
+            let last = truth.writes.iter().rev().find(|write| 0 < write.tokens).unwrap();
+            (last.before_ns - truth.received_user_ns) as f64 / 1e6
+        });
+        let mean = took.sum::<f64>() / 40.0;
+        let reported = row["e2e_ms"]["mean"].as_f64().unwrap();
+        assert!((reported / mean - 1.0).abs() < 0.5, "{reported} ms, and {mean} ms were true");
+    }
+    let uneven =
+        summary["warnings"].as_array().unwrap().iter().find(|it| it["key"] == "urls-uneven");
+    assert!(uneven.unwrap()["text"].as_str().unwrap().contains(&slow.url()), "{uneven:?}");
+    let page = output(&["report", "latest"], folder.path());
+    assert!(text(&page.stdout).contains("Base URLs"), "{}", text(&page.stdout));
+}
+
+#[test]
+fn a_session_stays_on_one_of_several_urls() {
+    let folder = tempfile::tempdir().unwrap();
+    let engines = [(); 2].map(|()| Engine::start(&["--mode", "serve", "--step", "1ms"]));
+    let load =
+        ["--turns", "2", "-n", "40", "-c", "2", "--input-tokens", "16", "--output-tokens", "2"];
+    let replica = ["--replica", &engines[1].url()];
+    let ran = run(&engines[0].url(), &[&load[..], &replica].concat(), folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let observations = observations(folder.path());
+    let at = [0, 1].map(|place: usize| numbers_at(&engines[place], &observations.manifest.run));
+    assert_eq!(at[0].len() + at[1].len(), 40);
+    assert!(at.iter().all(|numbers| 4 <= numbers.len()), "both are used: {at:?}");
+    for numbers in at {
+        assert!(numbers.iter().all(|id| numbers.contains(&(id ^ 1))), "{numbers:?}");
+    }
+}
+
+#[test]
+fn a_replica_that_does_not_answer_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&[]);
+    let ran = run(&engine.url(), &["--replica", "http://127.0.0.1:1", "-n", "2"], folder.path());
+    assert_eq!(ran.status.code(), Some(3), "{}", text(&ran.stderr));
+    assert!(text(&ran.stderr).contains("127.0.0.1:1"), "{}", text(&ran.stderr));
+    let alone = output(&["run", "-q", "--replica", "http://127.0.0.1:1"], folder.path());
+    assert_eq!(alone.status.code(), Some(2), "{}", text(&alone.stderr));
 }

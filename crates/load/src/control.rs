@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use inferometer_model::Outcome;
 use inferometer_model::journal::RunStop;
 use tokio::sync::watch;
 
@@ -68,6 +69,7 @@ pub struct Progress {
     started: AtomicU64,
     ok: AtomicU64,
     failed: AtomicU64,
+    abandoned: AtomicU64,
     output_events: AtomicU64,
     /// Why whoever watches the run wants it to end.
     aborted: OnceLock<RunStop>,
@@ -79,12 +81,14 @@ pub struct ProgressView {
     pub started: u64,
     pub ok: u64,
     pub failed: u64,
+    /// Those that the client ended itself, as `--cancel` asks.
+    pub abandoned: u64,
     pub output_events: u64,
 }
 
 impl ProgressView {
     pub fn ended(&self) -> u64 {
-        self.ok + self.failed
+        self.ok + self.failed + self.abandoned
     }
 
     pub fn in_flight(&self) -> u64 {
@@ -97,8 +101,13 @@ impl Progress {
         self.started.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn end(&self, ok: bool, output_events: u64) {
-        let counter = if ok { &self.ok } else { &self.failed };
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are failures")]
+    pub(crate) fn end(&self, outcome: Outcome, output_events: u64) {
+        let counter = match outcome {
+            Outcome::Ok => &self.ok,
+            Outcome::Abandoned => &self.abandoned,
+            _ => &self.failed,
+        };
         counter.fetch_add(1, Ordering::Relaxed);
         self.output_events.fetch_add(output_events, Ordering::Relaxed);
     }
@@ -119,6 +128,7 @@ impl Progress {
             started: read(&self.started),
             ok: read(&self.ok),
             failed: read(&self.failed),
+            abandoned: read(&self.abandoned),
             output_events: read(&self.output_events),
         }
     }

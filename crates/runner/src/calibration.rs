@@ -437,6 +437,8 @@ impl TestEngine {
             streaming,
             usage,
             request_id_prefix: REQUEST_ID_PREFIX.to_owned(),
+            cancel: None,
+            replicas: Vec::new(),
             kernel_stamps,
             ..bare_target(&spec, Credentials::default(), base, address)
         })

@@ -109,7 +109,9 @@ impl Hooks<'_> {
     fn call_one(self, flag: &str, hook: &Hook, stop: &Interruption) -> Result<()> {
         self.session.talk(&format!("{flag}: {} …", hook.text()));
         match hook.call() {
-            HookCall::Path(path) => post(flag, self.target, path),
+            HookCall::Path(path) => {
+                self.target.each().try_for_each(|target| post(flag, &target, path))
+            }
             HookCall::Url(url) => {
                 let host_at = url.find("://").map_or(0, |at| at + "://".len());
                 let path_at = url[host_at..].find(['/', '?']).map_or(url.len(), |at| host_at + at);

@@ -151,6 +151,9 @@ impl Tally {
             abort.add(record);
         }
         let outcome = record.ending.outcome;
+        if outcome == Outcome::Abandoned {
+            return;
+        }
         if outcome != Outcome::Ok {
             *self.figures.failures.entry(outcome).or_default() += 1;
             return;
@@ -223,6 +226,7 @@ impl RunFollower {
     }
 
     /// Reads what was written since the last step. `now_ns` is the wall time.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are failures")]
     pub fn step(&mut self, now_ns: u64) -> Result<ProgressTick> {
         self.journal.extend()?;
         let mut read = 0;
@@ -236,8 +240,11 @@ impl RunFollower {
                     started.admitted
                 }
                 JournalEntry::Ended(record) => {
-                    let is_ok = record.ending.outcome == Outcome::Ok;
-                    *if is_ok { &mut self.counts.ok } else { &mut self.counts.failed } += 1;
+                    *match record.ending.outcome {
+                        Outcome::Ok => &mut self.counts.ok,
+                        Outcome::Abandoned => &mut self.counts.abandoned,
+                        _ => &mut self.counts.failed,
+                    } += 1;
                     record.ending.at
                 }
                 JournalEntry::NotSent(part) => part.at,

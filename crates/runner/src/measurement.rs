@@ -293,7 +293,8 @@ impl Live {
         let _sending = session.interruption.sending(Sending::Stored);
         let run_prefix = || format!("inferometer-{}", directory.id().replace('/', "-"));
         let request_id_prefix = self.request_id_prefix.clone().unwrap_or_else(run_prefix);
-        let target = Target { request_id_prefix, ..self.found.target.clone() };
+        let cancel = planned.spec.load.cancel;
+        let target = Target { request_id_prefix, cancel, ..self.found.target.clone() };
         let live = LiveTally::watching(abort);
         let context = RunContext {
             spec: &planned.spec,

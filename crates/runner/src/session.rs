@@ -198,6 +198,9 @@ impl fmt::Display for ProgressTick {
         if 0 < failed {
             write!(f, ", {} failed", count(failed))?;
         }
+        if 0 < self.counts.abandoned {
+            write!(f, ", {} ended by --cancel", count(self.counts.abandoned))?;
+        }
         write!(f, ", {} in flight", count(self.counts.in_flight()))?;
         let LiveFigures { requests_per_s, output_tokens_per_s, ttft_ms, .. } = &self.live;
         let rates = [(*requests_per_s, "req/s"), (*output_tokens_per_s, "tok/s")];

@@ -66,14 +66,13 @@ pub struct Simulator<'session> {
 
 /// Refuses what has no meaning in virtual time.
 pub fn check_virtual(spec: &Spec) -> Result<()> {
-    if spec.control.is_default() {
-        return Ok(());
-    }
-    Err(Failure::usage(
-        "--abort-on, --before-run and --after-run are for a server that is measured, and virtual time \
-         has none",
-    )
-    .hint("leave them out"))
+    let stray = [
+        (!spec.control.is_default(), "--abort-on, --before-run and --after-run are"),
+        (spec.load.cancel.is_some(), "--cancel is"),
+    ];
+    let Some((_, what)) = stray.into_iter().find(|(is_set, _)| *is_set) else { return Ok(()) };
+    let message = format!("{what} for a server that is measured, and virtual time has none");
+    Err(Failure::usage(message).hint("leave it out"))
 }
 
 /// A run that is planned and warmed up.

@@ -517,11 +517,9 @@ impl<'a> Work<'a> {
             return Ok(None);
         }
         let why = match find_stored(&directory)? {
-            Ok(summary)
-                if summary.count(Outcome::Ok) < summary.attempted && options.retries(point) =>
-            {
+            Ok(summary) if 0 < summary.failed() && options.retries(point) => {
                 set.unseal()?;
-                let failed = summary.attempted - summary.count(Outcome::Ok);
+                let failed = summary.failed();
                 format!("it has {failed} requests that failed")
             }
             Ok(summary) => {
@@ -755,7 +753,7 @@ impl DeployedCell<'_> {
                     if was_cut(&summary) {
                         self.session.interruption.check()?;
                     }
-                    let has_failures = summary.count(Outcome::Ok) < summary.attempted;
+                    let has_failures = 0 < summary.failed();
                     let died = self.died(&summary);
                     if died.is_some() && (was_cut(&summary) || has_failures) {
                         self.work.player.set.abandon(point.number)?;

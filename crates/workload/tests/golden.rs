@@ -10,8 +10,8 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::{
     AdapterChoice, ArrivalsKind, BodyTable, ImageSize, LoadTable, MixTable, PerSecond, Ramp,
-    RampCurve, RampSegment, SourceTable, TargetTable, ThinkKind, Time, Until, WorkloadTable,
-    Written,
+    RampCurve, RampSegment, SourceTable, TargetTable, ThinkKind, Time, Until, WarmUp,
+    WorkloadTable, Written,
 };
 use inferometer_model::{Plan, Release, RequestId, Spec, SpecDraft};
 use inferometer_workload::{Inputs, make_plan};

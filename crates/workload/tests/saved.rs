@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use inferometer_model::plan::Fingerprints;
-use inferometer_model::spec::{LoadTable, MixTable, PerSecond, SourceTable, Until, WorkloadTable};
+use inferometer_model::spec::{
+    LoadTable, MixTable, PerSecond, SourceTable, Until, WarmUp, WorkloadTable,
+};
 use inferometer_model::{Plan, RequestId, Spec, SpecDraft};
 use inferometer_workload::saved::{SavedPlan, SavedPlanError, read_header, write_plan};
 use inferometer_workload::{Inputs, WorkloadError, make_plan};

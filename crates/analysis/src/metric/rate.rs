@@ -143,7 +143,7 @@ pub static ERROR_RATE: Metric = Metric {
     headline: Headline::Always,
     interval: OF_SHARE,
     source: Source::Scalar(
-        |m| match m.attempted {
+        |m| match m.attempted - m.abandoned() {
             0 => Err(Missing("no request was attempted")),
             attempted => Ok((attempted - m.ok) as f64 / attempted as f64),
         },

@@ -43,7 +43,8 @@ pub(crate) struct ExperimentArguments {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "duration")]
     #[arg(help_heading = "Load")]
     pub(crate) max_seconds: Option<Time>,
-    /// Extra header of every request, as "Name: value"; values are never stored
+    /// Extra header of every request, as "Name: value"; values are never stored. In a value {request}
+    /// stands for the name of the request, and {session} for that of its session
     #[arg(long = "header", value_name = "HEADER", help_heading = "Target")]
     pub(crate) headers: Vec<String>,
     /// Ask for whole answers instead of streams

@@ -90,7 +90,13 @@ pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec> 
     let draft = SpecDraft {
         url: None,
         deployment: None,
-        target: TargetTable { connections: None, http2: None, insecure: None, ..draft.target },
+        target: TargetTable {
+            replica: None,
+            connections: None,
+            http2: None,
+            insecure: None,
+            ..draft.target
+        },
         client: ClientTable::default(),
         cores_allowed: Vec::new(),
         ..draft

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
 use super::error::{Result, SpecError, at_most, refuse_first};
-use super::text::{Grammar, PerSecond, Ramp, Time, count};
+use super::text::{Grammar, PerSecond, Ramp, Share, Time, count};
 use super::workload::{Replay, Ticks};
-use crate::whole::to_u64;
+use crate::PlannedRequest;
+use crate::whole::{spread, to_u64};
 
 pub(super) const RATE_MAX: f64 = 1e6;
 /// One request in eleven days: a lower rate is a typing error.
@@ -24,6 +25,7 @@ pub(super) const SPEED: RangeInclusive<f64> = 1e-3..=1e3;
 /// Gaps that vary ten times as much as Poisson's, to gaps that hardly vary.
 pub(super) const BURSTINESS: RangeInclusive<f64> = 0.01..=1_000.0;
 pub(super) const DURATION_MAX: Duration = Duration::from_hours(24 * 31);
+const CANCEL_AFTER: u32 = 16;
 const THINK_MAX: Duration = Duration::from_hours(24);
 /// Arrivals of an open loop are drawn beforehand, so their number is bounded.
 const ARRIVALS_MAX: f64 = 1e8;
@@ -79,6 +81,13 @@ pub struct LoadTable {
     /// With both --requests and --duration: continue until both are reached, or the first [default:
     /// both]
     pub until: Option<Until>,
+    /// Share of the requests that the client ends before their answers are whole, as users do, such as
+    /// 10%: they are neither successes nor failures [default: none]
+    #[arg(long, value_name = "SHARE")]
+    pub cancel: Option<Share>,
+    /// Output tokens after which --cancel ends a request [default: 16]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub cancel_after: Option<u32>,
     /// Requests to send before the run, which are not counted: a number, or for how long to send them,
     /// such as 10s [default: 0]
     #[arg(long, value_name = "N|TIME", visible_alias = "warmup")]
@@ -155,6 +164,28 @@ pub struct Load {
     /// The time over which the first requests of a closed loop are spread; zero sends them at once.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub ramp_up: Duration,
+    /// Requests that the client ends before their answers are whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<Cancel>,
+}
+
+/// Requests that the client ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cancel {
+    /// Of all requests, from 0 to 1.
+    pub share: f64,
+    /// Output tokens that one of them has received by then.
+    pub after: u32,
+}
+
+impl Cancel {
+    /// After how many tokens this request is ended. It follows from the recipe alone, so a plan that is
+    /// played again ends the same requests.
+    pub fn after(&self, request: &PlannedRequest) -> Option<u32> {
+        let bits = spread(request.prompt_seed ^ spread(request.id.0));
+        let unit = (bits >> 11) as f64 / (1_u64 << 53) as f64;
+        (unit < self.share).then_some(self.after)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -319,9 +350,24 @@ impl LoadTable {
         let extent = self.extent(&shape)?;
         let ramp_up = self.ramp_up.map_or(Duration::ZERO, |time| time.0);
         let (warm_up, warm_up_time) = (0, Duration::ZERO);
-        let load = Load { shape, extent, warm_up, warm_up_time, ramp_up }.warmed_up(self.warm_up);
+        let cancel = self.cancel()?;
+        let load = Load { shape, extent, warm_up, warm_up_time, ramp_up, cancel };
+        let load = load.warmed_up(self.warm_up);
         load.check()?;
         Ok(load)
+    }
+
+    fn cancel(&self) -> Result<Option<Cancel>> {
+        match (self.cancel, self.cancel_after) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(SpecError::Stray { flag: "--cancel-after", needs: "--cancel" }),
+            (Some(_), Some(0)) => Err(SpecError::Zero("--cancel-after")),
+            (Some(Share(share)), after) => {
+                let after = after.unwrap_or(CANCEL_AFTER);
+                at_most("--cancel-after", after.into(), 1_000_000)?;
+                Ok(Some(Cancel { share, after }))
+            }
+        }
     }
 
     fn shape(&self, recorded: bool) -> Result<LoadShape> {

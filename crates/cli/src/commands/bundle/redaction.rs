@@ -203,7 +203,7 @@ fn redact_manifest(manifest: &mut Manifest) {
 #[rustfmt::skip]
 fn redact_spec(spec: &mut Spec) {
     let Spec {
-        target, engine, model, workload, telemetry, header_names, metadata, server_info,
+        target, replicas, engine, model, workload, telemetry, header_names, metadata, server_info,
         control, api: _, load: _, seed: _, connections: _, client: _, limits: _, slos: _, price: _,
     } = spec;
     match target {
@@ -211,6 +211,7 @@ fn redact_spec(spec: &mut Spec) {
         TargetSpec::Url(url) => strike_url(url),
         TargetSpec::Deployed(deployment) => redact_deployment(deployment),
     }
+    replicas.iter_mut().for_each(strike_url);
     // The other options of the engine are numbers and kinds.
     [&mut engine.profile, &mut engine.hardware, &mut engine.model, model]
         .into_iter()
