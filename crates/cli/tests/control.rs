@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Output;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use inferometer_engine::truth::{Ended, RequestTruth};
 use inferometer_model::Outcome;
 use inferometer_model::journal::RunStop;
 use serde_json::Value;
 
-use support::{Engine, get, http, observations, output, server_hearing, text};
+use support::{Engine, get, http, observations, output, server_hearing, text, words};
 
 const ENDLESS: [&str; 6] = ["-c", "4", "--duration", "10m", "--output-tokens", "3"];
 
@@ -30,7 +31,7 @@ fn a_missed_slo_ends_a_run_which_is_stored_and_says_so() {
         [&["--abort-on", "ttft.p50>5ms"][..], &["--slo", "ttft.p50<5ms", "--abort-on", "slo"]]
     {
         let ran = run(&engine.url(), &[&ENDLESS, conditions].concat(), folder.path());
-        let (page, said) = (text(&ran.stdout), text(&ran.stderr));
+        let (page, said) = (words(&ran.stdout), words(&ran.stderr));
         assert_eq!(ran.status.code(), Some(99), "{page}{said}");
         assert!(said.contains("stopping this run by --abort-on ttft.p50"), "{said}");
         assert!(page.contains("stopped by --abort-on, because an SLO was missed"), "{page}");
@@ -48,6 +49,10 @@ fn failing_at_times() -> std::net::SocketAddr {
     server_hearing(move |head| {
         // Questions before the run are answered.
         let is_measured = head.contains("x-request-id: inferometer-2");
+        if is_measured {
+            // A run of a second, in which the conditions are looked at.
+            std::thread::sleep(Duration::from_millis(10));
+        }
         if is_measured && asked.fetch_add(1, Ordering::Relaxed) % 3 == 0 {
             return http("500 Internal Server Error", "text/plain", "no");
         }
