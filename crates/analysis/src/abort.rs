@@ -213,9 +213,10 @@ impl Backlog {
     const SPAN_MIN: Duration = Duration::from_secs(10);
     const ANSWERS_LONG: u32 = 5;
     /// The growth that is tolerated: as a share of the requests that came, and in standard errors of
-    /// a random number of arrivals.
+    /// a random number of arrivals. A server that just keeps up lets the number in flight vary by about
+    /// one of these.
     const SHARE: f64 = 0.05;
-    const ERRORS: f64 = 4.0;
+    const ERRORS: f64 = 2.0;
     const LOOKS_MAX: usize = 4_096;
 
     fn add(&mut self, took: Duration) {
@@ -321,7 +322,8 @@ mod tests {
         };
         assert_eq!(grows_by(0), None);
         assert!((10..20).contains(&grows_by(12).unwrap()));
-        assert!((20..300).contains(&grows_by(4).unwrap()), "a small overload shows later");
+        assert!((10..20).contains(&grows_by(4).unwrap()));
+        assert!((20..300).contains(&grows_by(2).unwrap()), "a small overload shows later");
     }
 
     #[test]
