@@ -1158,8 +1158,8 @@ data-after-done: fix the server; the data after [DONE] was ignored
 missing-done: look for a proxy that truncates streams, or for two servers behind one address
 server-restarted: find out why it ended (its log, the memory of its machine), and measure again
 server-replicas: point --metrics-path at the metrics of one replica, or turn scraping off (--telemetry off)
-urls-uneven: look at what the slower server runs on and which other load it has; the slowest replica sets the tail of all
 replicas-uneven: look at how the router distributes requests (round-robin, by load, by prefix), and whether one replica is slower; the slowest replica sets the tail of all
+urls-uneven: look at what the slower server runs on and which other load it has; the slowest replica sets the tail of all
 server-tokens-more: other clients may have used the server during the run: measure when no other client does
 server-tokens-fewer: the metrics may be those of one of several replicas, or of another server: point --metrics-path or the URL at the server that answers
 gpus-idle: set where the GPUs of the server are read from (--gpu-telemetry), if it has any
