@@ -7,6 +7,7 @@
 //! Nothing is not zero: a metric without values is null and says why. No value is rounded here;
 //! messages and pages round, and messages do it by [`inferometer_model::fmt`].
 
+mod abort;
 mod anatomy;
 mod audit;
 pub mod calibration;
@@ -43,6 +44,7 @@ mod summary;
 pub mod tool_result;
 mod topic;
 
+pub use abort::*;
 pub use anatomy::*;
 pub use audit::*;
 pub use client::*;

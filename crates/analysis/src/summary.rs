@@ -86,6 +86,10 @@ pub struct Summary {
     pub turns: Vec<TurnFigures>,
     /// Figures of each part of a mix; empty without one.
     pub parts: Vec<PartFigures>,
+    /// By the base URL that requests were sent to, where they were balanced over several; `part` is the
+    /// URL.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub urls: Vec<PartFigures>,
     pub client: ClientHealth,
     /// What it ran on, as far as known.
     #[serde(default)]
@@ -228,6 +232,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         sessions: SessionFigures::from_observations(observations, measured.extremes.duration_s()),
         turns: measured.turns,
         parts: measured.parts,
+        urls: measured.urls,
         tokens: measured.tokens,
     }
 }
@@ -257,6 +262,12 @@ impl Summary {
 
     pub fn count(&self, outcome: Outcome) -> u64 {
         self.outcomes.get(&outcome).copied().unwrap_or(0)
+    }
+
+    /// Requests that were attempted and did not end ok, but for those that `--cancel` ended.
+    pub fn failed(&self) -> u64 {
+        let fine = self.count(Outcome::Ok) + self.count(Outcome::Abandoned);
+        self.attempted.saturating_sub(fine)
     }
 }
 

@@ -131,6 +131,8 @@ impl Server {
             limits,
             credentials: Credentials::default(),
             request_id_prefix: "inferometer-bench".to_owned(),
+            cancel: None,
+            replicas: Vec::new(),
             kernel_stamps: true,
             http: HttpVersion::Http1,
             tls: None,

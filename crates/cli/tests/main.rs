@@ -7,6 +7,7 @@ mod calibrate;
 mod client_flags;
 mod compare;
 mod compare_imports;
+mod control;
 mod deploy;
 mod deploy_ends;
 mod dishonest;

@@ -107,3 +107,18 @@ fn a_warm_up_that_is_cut_is_interrupted_and_not_failed() {
     assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stderr));
     assert_eq!(runs_in(folder.path()), 0);
 }
+
+#[test]
+fn a_warm_up_may_last_for_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "5ms", "--gap", "1ms"]);
+    let arguments = ["--warmup", "300ms", "-n", "3", "-c", "2", "--output-tokens", "2"];
+    let ran = output(&[&["run", &engine.url()], &arguments[..]].concat(), folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    assert!(text(&ran.stderr).contains("warming up for 300 ms"), "{}", text(&ran.stderr));
+    let observations = observations(folder.path());
+    let facts = observations.manifest.warm_up.unwrap();
+    assert!(facts.took.as_millis() >= 300 && facts.requests == facts.ok, "{facts:?}");
+    assert!((10..=120).contains(&facts.requests), "two at a time, 6 ms each: {facts:?}");
+    assert_eq!(observations.records.len(), 3);
+}

@@ -330,6 +330,7 @@ impl Housekeeping {
             Route::Generate(_)
             | Route::Metrics
             | Route::Steps
+            | Route::ResetCache
             | Route::Tokenizer
             | Route::TokenizerConfig
             | Route::Tokenize

@@ -50,6 +50,9 @@ pub struct RequestTruth {
     pub ordinal: u64,
     /// The client's `x-request-id`.
     pub request_id: Option<String>,
+    /// The client's `x-session-id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
     pub api: Api,
     pub streamed: bool,
     /// When the last byte of the request reached this machine, where the kernel reported it.
@@ -77,6 +80,7 @@ impl RequestTruth {
         Self {
             ordinal,
             request_id: request.id_text(),
+            session_id: request.session_text(),
             api,
             streamed: false,
             received_kernel_ns: received.kernel.map(|stamp| stamp.at.ns()),
@@ -372,6 +376,7 @@ mod truth_tests {
         RequestTruth {
             ordinal,
             request_id: None,
+            session_id: None,
             api: Api::Chat,
             streamed: true,
             received_kernel_ns: None,

@@ -93,6 +93,8 @@ pub struct AnswerReader {
     keep_text: bool,
     choices: Vec<ChoiceState>,
     has_output: bool,
+    /// As far as the events tell: one for each that is not marked.
+    output_tokens: u32,
     answer: Answer,
 }
 
@@ -163,6 +165,7 @@ impl AnswerReader {
             keep_text: false,
             choices: Vec::new(),
             has_output: false,
+            output_tokens: 0,
             answer: Answer::default(),
         }
     }
@@ -176,6 +179,11 @@ impl AnswerReader {
 
     pub fn has_output(&self) -> bool {
         self.has_output
+    }
+
+    /// Whether so many output tokens have come, as far as events tell, and no choice has ended.
+    pub(crate) fn is_past(&self, tokens: u32) -> bool {
+        tokens <= self.output_tokens && self.answer.finishes.is_empty()
     }
 
     /// Takes the next bytes of the body; `read` is the read that brought them.
@@ -350,7 +358,10 @@ impl AnswerReader {
             text_bytes: u32::try_from(content_bytes + reasoning_bytes + tool_bytes)
                 .unwrap_or(u32::MAX),
         };
-        self.has_output |= event.is_output();
+        if event.is_output() {
+            self.has_output = true;
+            self.output_tokens = self.output_tokens.saturating_add(event.tokens.unwrap_or(1));
+        }
         self.answer.events.push(event);
         if let Some(reason) = &part.finish {
             let reason = FinishReason::parse(first_chars(reason));

@@ -1,7 +1,9 @@
 //! How the user stops a run, and how its progress is read.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use inferometer_model::Outcome;
 use inferometer_model::journal::RunStop;
 use tokio::sync::watch;
 
@@ -67,7 +69,10 @@ pub struct Progress {
     started: AtomicU64,
     ok: AtomicU64,
     failed: AtomicU64,
+    abandoned: AtomicU64,
     output_events: AtomicU64,
+    /// Why whoever watches the run wants it to end.
+    aborted: OnceLock<RunStop>,
 }
 
 /// One look at the counters.
@@ -76,12 +81,14 @@ pub struct ProgressView {
     pub started: u64,
     pub ok: u64,
     pub failed: u64,
+    /// Those that the client ended itself, as `--cancel` asks.
+    pub abandoned: u64,
     pub output_events: u64,
 }
 
 impl ProgressView {
     pub fn ended(&self) -> u64 {
-        self.ok + self.failed
+        self.ok + self.failed + self.abandoned
     }
 
     pub fn in_flight(&self) -> u64 {
@@ -94,10 +101,25 @@ impl Progress {
         self.started.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn end(&self, ok: bool, output_events: u64) {
-        let counter = if ok { &self.ok } else { &self.failed };
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are failures")]
+    pub(crate) fn end(&self, outcome: Outcome, output_events: u64) {
+        let counter = match outcome {
+            Outcome::Ok => &self.ok,
+            Outcome::Abandoned => &self.abandoned,
+            _ => &self.failed,
+        };
         counter.fetch_add(1, Ordering::Relaxed);
         self.output_events.fetch_add(output_events, Ordering::Relaxed);
+    }
+
+    /// Ends this run, and no other: nothing more is released, and what is in flight may finish within the
+    /// drain limit. Returns whether it was not ending so yet.
+    pub fn abort(&self, why: RunStop) -> bool {
+        self.aborted.set(why).is_ok()
+    }
+
+    pub(crate) fn aborted(&self) -> Option<RunStop> {
+        self.aborted.get().copied()
     }
 
     pub fn view(&self) -> ProgressView {
@@ -106,6 +128,7 @@ impl Progress {
             started: read(&self.started),
             ok: read(&self.ok),
             failed: read(&self.failed),
+            abandoned: read(&self.abandoned),
             output_events: read(&self.output_events),
         }
     }

@@ -21,7 +21,8 @@ use inferometer_model::journal::{ClientFacts, Dialling, JournalBatch, LagHistogr
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::record::{Event, Read};
 use inferometer_model::{
-    Clock, JournalEntry, Message, Moment, NotSent, Plan, RequestId, RequestRecord, RunEnding, spec,
+    Clock, JournalEntry, Message, Moment, NotSent, Plan, RequestId, RequestRecord, RunEnding, Spec,
+    spec,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{self, UnboundedSender};
@@ -142,7 +143,7 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
         let (first, cause) = (RequestId(0), Cause::WorkerLate);
         feed.note(JournalEntry::NotSent(NotSent { first, count: 0, cause, at: ready }))?;
     }
-    let mut watch = Watch::new(&conductor, drive.clock, &drive.control, turns, limits, feed);
+    let mut watch = Watch::new(&conductor, &drive, turns, limits, feed);
     let reports = conducting.block_on(watch.until_all_reported(reports))?;
     for thread in threads {
         thread.join().map_err(|_| LoadError::Driver)?;
@@ -288,6 +289,7 @@ impl Score {
 pub(crate) struct Watch<'a> {
     pub(crate) conductor: &'a Conductor,
     pub(crate) clock: SystemClock,
+    pub(crate) progress: &'a Progress,
     pub(crate) stop: watch::Receiver<Stop>,
     /// One per driver: its signs of life.
     pub(crate) turns: Vec<Turn>,
@@ -305,15 +307,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 impl<'a> Watch<'a> {
     pub(crate) fn new(
         conductor: &'a Conductor,
-        clock: SystemClock,
-        control: &Control,
+        Drive { clock, control, progress, .. }: &'a Drive,
         turns: Vec<Turn>,
         (drain, stall): (Duration, Duration),
         feed: Feed,
     ) -> Self {
-        let stop = control.listen();
-        let alive_at = clock.now();
-        Self { conductor, clock, stop, turns, drain, stall, feed, drain_until: None, alive_at }
+        let (stop, alive_at) = (control.listen(), clock.now());
+        let (clock, drain_until) = (*clock, None);
+        Self { conductor, clock, progress, stop, turns, drain, stall, feed, drain_until, alive_at }
     }
 
     /// Conducts until all drivers have reported, and returns their reports in no order.
@@ -393,6 +394,9 @@ impl<'a> Watch<'a> {
 
     fn look(&mut self) {
         let now = self.clock.now();
+        if let Some(why) = self.progress.aborted() {
+            self.release_nothing_more(why);
+        }
         let mut score = self.conductor.score();
         let held_back = score.dispatcher.expire(now);
         score.not_sent.extend(held_back);
@@ -439,7 +443,8 @@ pub(crate) struct Driver {
     lane: usize,
     conductor: Arc<Conductor>,
     bodies: Arc<Bodies>,
-    exchanges: Rc<Exchanges>,
+    /// One for each server that requests are balanced over.
+    exchanges: Vec<Rc<Exchanges>>,
     places: Vec<Option<InFlight>>,
     free_places: Vec<usize>,
     completions: Rc<CompletionQueue>,
@@ -492,12 +497,22 @@ pub(crate) struct Part {
 impl Part {
     async fn play(mut self, drive: Drive, turn: Turn) -> Report {
         let clock = Rc::new(DriverClock::new(drive.clock, turn.clone()));
-        let target = Arc::clone(&drive.target);
-        let exchanges = Rc::new(Exchanges::new(target, clock, self.lane, self.drivers));
+        let servers = 1 + drive.target.replicas.len();
+        let exchanges: Vec<Rc<Exchanges>> = (0..)
+            .zip(drive.target.each())
+            .map(|(number, target)| {
+                let (lane, lanes) = (self.lane * servers + number, self.drivers * servers);
+                Rc::new(Exchanges::new(Arc::new(target), Rc::clone(&clock), lane, lanes))
+            })
+            .collect();
         // Before connections take the last descriptors.
         let pacers = [Pacer::new(drive.clock)?, Pacer::new(drive.clock)?];
-        if 0 < self.ahead {
-            let dialling = exchanges.dial_ahead(self.ahead, &drive.control).await;
+        for (number, exchanges) in exchanges.iter().enumerate() {
+            let ahead = dial_ahead::share(self.ahead, number, servers);
+            if ahead == 0 {
+                continue;
+            }
+            let dialling = exchanges.dial_ahead(ahead, &drive.control).await;
             // A closed channel means that no driver is awaited.
             let _ = self.dialled.send(dialling);
         }
@@ -523,7 +538,7 @@ pub(crate) fn runtime(clock: SystemClock, turn: Turn) -> io::Result<tokio::runti
 impl Driver {
     fn new(
         drive: Drive,
-        exchanges: Rc<Exchanges>,
+        exchanges: Vec<Rc<Exchanges>>,
         (turn, [pacer, ticker]): (Turn, [Pacer; 2]),
         (lane, conductor, bodies): (usize, Arc<Conductor>, Arc<Bodies>),
     ) -> Self {
@@ -581,7 +596,8 @@ impl Driver {
         self.feed.hand_over()?;
         Ok(ClientFacts {
             drivers: 1,
-            mapping: Some(self.exchanges.clock.mapper.facts()),
+            // All of them have one clock.
+            mapping: self.exchanges.first().map(|exchanges| exchanges.clock.mapper.facts()),
             loop_lag: std::mem::take(&mut self.loop_lag),
             journal_waits: self.feed.waits(),
             // Of the process, not of a driver.
@@ -595,6 +611,7 @@ impl Driver {
         self.note_refused()?;
         let before = self.histories.before(&departure.request);
         let Outgoing { body, model, sent_messages } = self.bodies.take(&departure.request, &before);
+        let request = departure.request;
         let flight = Rc::new(Flight::new(departure, model));
         self.feed.note(JournalEntry::Started(flight.started()))?;
         self.drive.progress.start();
@@ -603,7 +620,8 @@ impl Driver {
             self.places.len() - 1
         });
         let completion = Completion { completions: Rc::clone(&self.completions), place };
-        let (exchanges, flying) = (Rc::clone(&self.exchanges), Rc::clone(&flight));
+        let server = Spec::replica_of(self.exchanges.len(), request.id, &request.asked());
+        let (exchanges, flying) = (Rc::clone(&self.exchanges[server]), Rc::clone(&flight));
         let task = tokio::task::spawn_local(async move {
             let failure = exchanges.attempt(&flying, body).await;
             // Before anything else runs: the connection may carry another request from here on.
@@ -702,7 +720,7 @@ impl Driver {
             Finished::Ended(record) => {
                 let ok = record.ending.outcome == Outcome::Ok;
                 let outputs = record.events.iter().filter(|event| Event::is_output(event)).count();
-                self.drive.progress.end(ok, outputs as u64);
+                self.drive.progress.end(record.ending.outcome, outputs as u64);
                 let reason = abort_reason(&record).filter(|_| !self.is_cut);
                 let said = remembered(&flight, ok.then_some(sent_messages));
                 self.histories.finished(&request, said);
@@ -711,7 +729,7 @@ impl Driver {
                 self.feed.note(JournalEntry::Ended(record))?;
             }
             Finished::NotSent(cause) => {
-                self.drive.progress.end(false, 0);
+                self.drive.progress.end(Outcome::NotSent, 0);
                 let now = self.drive.clock.now();
                 let reason = Some(RunStop::ClientExhausted);
                 self.histories.finished(&request, None);

@@ -148,7 +148,7 @@ impl Exchanges {
                 };
                 flight.facts.set(Some(connection.facts()));
                 let room = self.clock.leaving_room();
-                let head = self.template.written(room, flight.request().id, body.len());
+                let head = self.template.written(room, flight.request(), body.len());
                 flight.departs_over(&connection.wire);
                 match connection.send(head, body).await {
                     Ok(answered) => (connection, answered),
@@ -201,7 +201,7 @@ impl Exchanges {
             flight.facts.set(Some(connection.facts()));
             connections_left -= 1;
             flight.departs_over(&connection.wire);
-            let request = self.template.request(flight.request().id);
+            let request = self.template.request(flight.request());
             match connection.send_shared(request, body.clone()).await {
                 Ok(answered) => return Ok((connection, answered)),
                 Err(NotAnswered::Unsent) if 0 < connections_left => {}
@@ -216,6 +216,7 @@ impl Exchanges {
     }
 
     async fn read_body(&self, connection: &mut Connection, flight: &Flight) -> Result<(), Failure> {
+        let cancel_after = self.target.cancel.and_then(|cancel| cancel.after(flight.request()));
         let on_part = |wire: &Wire, bytes: &[u8]| {
             let mut reader = flight.reader.borrow_mut();
             let Some(reader) = reader.as_mut() else { return Ok(()) };
@@ -223,6 +224,10 @@ impl Exchanges {
             if reader.has_output() {
                 flight.stage.set(Stage::Stream);
                 self.note_output(wire);
+            }
+            if cancel_after.is_some_and(|tokens| reader.is_past(tokens)) {
+                // The connection is closed with it, which is how the server learns.
+                return Err(Failure { outcome: Outcome::Abandoned, cause: None, message: None });
             }
             Ok(())
         };

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
-use inferometer_model::spec::Limits;
-use inferometer_model::{BaseUrl, Redactor, RequestId, Secret};
+use inferometer_model::spec::{Cancel, Limits};
+use inferometer_model::{BaseUrl, PlannedRequest, Redactor, RequestId, Secret};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -35,6 +35,8 @@ pub struct Target {
     pub connections: Connections,
     pub http: HttpVersion,
     pub limits: Limits,
+    /// Which requests are ended before their answers are whole.
+    pub cancel: Option<Cancel>,
     pub credentials: Credentials,
     /// Begins each request's `x-request-id`, so that server logs can be matched with records.
     pub request_id_prefix: String,
@@ -43,7 +45,19 @@ pub struct Target {
     pub kernel_stamps: bool,
     /// Present when the base URL is https.
     pub tls: Option<TlsConnector>,
+    /// Other servers, over which requests are balanced with this one.
+    pub replicas: Vec<Replica>,
 }
+
+/// Where another server is, which is asked as the first one is.
+#[derive(Clone)]
+pub struct Replica {
+    pub base: BaseUrl,
+    pub address: SocketAddr,
+    pub tls: Option<TlsConnector>,
+}
+
+inferometer_model::debug_fields!(Replica, base, address);
 
 inferometer_model::debug_fields!(Target, base, address, api, model);
 
@@ -51,6 +65,8 @@ inferometer_model::debug_fields!(Target, base, address, api, model);
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     headers: HeaderMap,
+    /// Headers whose values are made anew for each request, as they were typed.
+    varied: Vec<(HeaderName, Secret)>,
     /// The API key bare, for APIs that have a header of their own for it.
     key: Option<HeaderValue>,
     redactor: Redactor,
@@ -86,17 +102,22 @@ impl Credentials {
         let bearer = api_key.map(|key| {
             ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose())))
         });
-        let mut headers = HeaderMap::new();
+        let (mut headers, mut varied) = (HeaderMap::new(), Vec::new());
         for (name, value) in bearer.iter().chain(extra_headers) {
             let header = HeaderName::try_from(name.as_str()).map_err(|_| HeaderError::Name)?;
             if FRAMING_HEADERS.contains(&header) {
                 return Err(HeaderError::Framing(name.clone()));
             }
-            headers.insert(header, sensitive(name, value)?);
+            let checked = sensitive(name, value)?;
+            if PLACEHOLDERS.iter().any(|placeholder| value.expose().contains(placeholder)) {
+                varied.push((header, value.clone()));
+            } else {
+                headers.insert(header, checked);
+            }
         }
         let key = api_key.map(|key| sensitive(API_KEY.as_str(), key)).transpose()?;
         let secrets = api_key.into_iter().chain(extra_headers.iter().map(|(_, value)| value));
-        Ok(Self { headers, key, redactor: Redactor::new(secrets) })
+        Ok(Self { headers, varied, key, redactor: Redactor::new(secrets) })
     }
 
     pub fn redactor(&self) -> &Redactor {
@@ -116,11 +137,16 @@ fn sensitive(name: &str, value: &Secret) -> Result<HeaderValue, HeaderError> {
     Ok(value)
 }
 
+/// What stands for the name of a request, and for that of the first request of its session, in the value
+/// of a header.
+const PLACEHOLDERS: [&str; 2] = ["{request}", "{session}"];
+
 /// All of a measured request but its body and its name, made once.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestTemplate {
     uri: http::Uri,
     headers: HeaderMap,
+    varied: Vec<(HeaderName, Secret)>,
     request_id_prefix: String,
     /// For HTTP/1.1: all of the head before the number in its name.
     head: Vec<u8>,
@@ -129,7 +155,19 @@ pub(crate) struct RequestTemplate {
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 impl RequestTemplate {
-    pub(crate) fn request(&self, id: RequestId) -> http::Request<()> {
+    /// The headers that differ from request to request, but for its name.
+    fn varied(&self, asked: &PlannedRequest) -> impl Iterator<Item = (&HeaderName, String)> {
+        let name = |id: RequestId| format!("{}-{id}", self.request_id_prefix);
+        let names = [name(asked.id), name(asked.conversation())];
+        self.varied.iter().map(move |(header, typed)| {
+            let parts = PLACEHOLDERS.iter().zip(&names);
+            let typed = typed.expose().to_owned();
+            (header, parts.fold(typed, |text, (from, to)| text.replace(from, to)))
+        })
+    }
+
+    pub(crate) fn request(&self, asked: &PlannedRequest) -> http::Request<()> {
+        let id = asked.id;
         let mut request = http::Request::new(());
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = self.uri.clone();
@@ -138,16 +176,30 @@ impl RequestTemplate {
         if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(name)) {
             headers.insert(REQUEST_ID, value);
         }
+        for (header, value) in self.varied(asked) {
+            headers.extend(HeaderValue::try_from(value).ok().map(|value| (header.clone(), value)));
+        }
         *request.headers_mut() = headers;
         request
     }
 
     /// The head for a body of so many bytes, as HTTP/1.1 writes it.
-    pub(crate) fn written(&self, room: Vec<u8>, id: RequestId, body_bytes: usize) -> Vec<u8> {
+    pub(crate) fn written(
+        &self,
+        room: Vec<u8>,
+        asked: &PlannedRequest,
+        body_bytes: usize,
+    ) -> Vec<u8> {
         let mut head = room;
         head.extend_from_slice(&self.head);
         // To write into memory cannot fail.
-        let _ = write!(head, "{id}\r\ncontent-length: {body_bytes}\r\n\r\n");
+        let _ = write!(head, "{}\r\n", asked.id);
+        if !self.varied.is_empty() {
+            for (header, value) in self.varied(asked) {
+                let _ = write!(head, "{header}: {value}\r\n");
+            }
+        }
+        let _ = write!(head, "content-length: {body_bytes}\r\n\r\n");
         head
     }
 }
@@ -155,6 +207,19 @@ impl RequestTemplate {
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 impl Target {
+    /// This server and its replicas, each as a target of its own.
+    pub fn each(&self) -> impl Iterator<Item = Self> {
+        let alone = Self { replicas: Vec::new(), ..self.clone() };
+        let others = self.replicas.iter().map({
+            let alone = alone.clone();
+            move |Replica { base, address, tls }| {
+                let (base, address, tls) = (base.clone(), *address, tls.clone());
+                Self { base, address, tls, ..alone.clone() }
+            }
+        });
+        std::iter::once(alone).chain(others)
+    }
+
     /// Whether answers are asked for piece by piece.
     pub(crate) fn streams(&self) -> bool {
         self.streaming && self.api.generates()
@@ -177,7 +242,8 @@ impl Target {
         let request_id_prefix = request_id_prefix.unwrap_or_default();
         let mut head = head(&parts, Some(&REQUEST_ID));
         head.extend_from_slice(format!("{REQUEST_ID}: {request_id_prefix}-").as_bytes());
-        RequestTemplate { uri: parts.uri, headers: parts.headers, request_id_prefix, head }
+        let varied = self.credentials.varied.clone();
+        RequestTemplate { uri: parts.uri, headers: parts.headers, varied, request_id_prefix, head }
     }
 
     pub(crate) fn plain_request(&self, method: http::Method, path: &str) -> http::Request<()> {
@@ -328,10 +394,12 @@ mod tests {
             connections: Connections::Reuse,
             http: HttpVersion::Http1,
             limits: Limits::default(),
+            cancel: None,
             credentials,
             request_id_prefix: String::new(),
             kernel_stamps: false,
             tls: None,
+            replicas: Vec::new(),
         };
         target.template()
     }
@@ -378,6 +446,20 @@ mod tests {
         let own = [("X-Api-Key".to_owned(), Secret::new("sk-another-key"))];
         assert_eq!(sent(Api::Messages, &own)[API_KEY], "sk-another-key");
         assert!(!sent(Api::Chat, &[]).contains_key(API_KEY));
+    }
+
+    #[test]
+    fn headers_may_name_the_request_and_its_session() {
+        let typed = ("X-Session".to_owned(), Secret::new("s-{session}/{request}"));
+        let mut template = template(Api::Chat, &[typed]);
+        template.request_id_prefix = "run".to_owned();
+        let alone = PlannedRequest::alone(RequestId(7), inferometer_model::Release::WhenSlotFree);
+        let asked = PlannedRequest { turn: 2, ..alone };
+        let expected = "s-run-5/run-7";
+        assert_eq!(template.request(&asked).headers()["x-session"], expected);
+        let written = String::from_utf8(template.written(Vec::new(), &asked, 3)).unwrap();
+        assert!(written.contains(&format!("\r\nx-session: {expected}\r\n")), "{written}");
+        assert!(written.ends_with("\r\ncontent-length: 3\r\n\r\n"), "{written}");
     }
 
     #[test]

@@ -71,6 +71,12 @@ texts! {
         Stalled: "stopped because the server sent no output any more";
         /// A merged run: not all of its workers played their whole share.
         WorkersLost: "workers are missing or ended early";
+        /// A condition of `--abort-on`: more requests failed than it allows.
+        ErrorBudget: "stopped by --abort-on, because too many requests failed";
+        /// A condition of `--abort-on`: a latency, or the share of requests that meet the SLOs.
+        SloMissed: "stopped by --abort-on, because an SLO was missed";
+        /// A condition of `--abort-on`: requests came faster than the server answered them.
+        Saturated: "stopped by --abort-on, because requests piled up";
     }
 }
 
@@ -78,6 +84,11 @@ impl RunStop {
     /// Whether the plan was not played to its end.
     pub const fn is_partial(self) -> bool {
         !matches!(self, Self::PlanDone)
+    }
+
+    /// Whether a condition of `--abort-on` ended the run.
+    pub const fn is_abort(self) -> bool {
+        matches!(self, Self::ErrorBudget | Self::SloMissed | Self::Saturated)
     }
 }
 

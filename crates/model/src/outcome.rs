@@ -32,12 +32,19 @@ texts! {
         TimeoutTotal: "the answer took longer than the limit";
         Cancelled: "we ended it: the run was stopped first";
         NotSent: "it was scheduled and never attempted";
+        /// Neither a success nor a failure: the server did as it should, up to there.
+        Abandoned: "the client ended it after some tokens, as --cancel asks";
     }
 }
 
 impl Outcome {
     pub fn all() -> impl Iterator<Item = Self> {
         Self::VARIANTS.iter().copied()
+    }
+
+    /// Whether the client ended it on purpose, so that it is no failure of the server's.
+    pub const fn is_by_client(self) -> bool {
+        matches!(self, Self::Cancelled | Self::Abandoned)
     }
 
     /// The key in JSON, and the word on every page.

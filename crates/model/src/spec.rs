@@ -1,6 +1,7 @@
 //! The tables that a user writes, together a `SpecDraft`, and the `Spec` that they resolve to. After
 //! `resolve` nothing is checked again.
 
+mod control;
 mod engine;
 mod error;
 mod lengths;
@@ -15,10 +16,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::BaseUrl;
 use crate::deployment::DeploymentSpec;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
+use crate::record::RequestedLengths;
+use crate::whole::spread;
+use crate::{BaseUrl, RequestId};
+pub use control::*;
 pub use engine::*;
 pub use error::SpecError;
 use error::{Result, refuse_first};
@@ -50,6 +54,7 @@ pub struct SpecDraft {
     /// Cores that the system lets this process use; empty where it does not say.
     pub cores_allowed: Vec<u32>,
     pub limits: LimitTable,
+    pub control: ControlTable,
     pub slos: Vec<Slo>,
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
@@ -68,6 +73,9 @@ pub struct SavedSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     pub target: TargetSpec,
+    /// Other replicas of the server, over which requests are balanced with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replicas: Vec<BaseUrl>,
     /// Which embedded engine; says nothing where the target is another server.
     #[serde(default, skip_serializing_if = "EngineTable::is_default")]
     pub engine: EngineTable,
@@ -82,6 +90,8 @@ pub struct Spec {
     pub connections: Option<Connections>,
     pub client: ClientSpec,
     pub limits: Limits,
+    #[serde(default, skip_serializing_if = "Control::is_default")]
+    pub control: Control,
     /// How the server's metrics are read meanwhile; `None` leaves them alone.
     #[serde(default)]
     pub telemetry: Option<TelemetrySpec>,
@@ -126,20 +136,26 @@ impl SpecDraft {
             (is_deployed && is_url, SpecError::DeploymentOfUrl),
             (is_deployed && has_engine, SpecError::DeploymentOfEngine),
             (is_embedded && self.target.server_info.is_some(), SpecError::InfoOfEngine),
+            (!is_url && self.target.replica.is_some(), SpecError::ReplicaWithoutUrl),
             (client.insecure && !has_tls, SpecError::InsecureWithoutTls),
             (is_http2 && is_embedded, SpecError::EmbeddedHttp2),
             (is_per_user && is_http2, SpecError::PerUserHttp2),
             (is_per_user && !has_users, SpecError::PerUserWithoutUsers),
             (model.is_some_and(|model| model.trim().is_empty()), SpecError::EmptyModel),
+            (load.cancel.is_some() && !workload.streaming, SpecError::CancelWithoutStream),
+            (load.cancel.is_some() && workload.source.has_sessions(), SpecError::CancelSessions),
         ])?;
         let limits = self.limits.resolve()?;
-        let telemetry = self.target.telemetry()?;
+        let replicas = self.target.replicas()?;
+        let servers: Vec<BaseUrl> = self.url.iter().chain(&replicas).cloned().collect();
+        let telemetry = self.target.telemetry(&servers)?;
         Ok(Spec {
             target: match (self.url, self.deployment) {
                 (Some(url), _) => TargetSpec::Url(url),
                 (None, Some(deployment)) => TargetSpec::Deployed(Box::new(deployment)),
                 (None, None) => TargetSpec::Embedded,
             },
+            replicas,
             engine: self.engine,
             api,
             model: self.target.model,
@@ -149,6 +165,7 @@ impl SpecDraft {
             connections,
             client,
             limits,
+            control: self.control.resolve()?,
             telemetry,
             slos: self.slos,
             header_names: self.header_names,
@@ -189,14 +206,32 @@ impl SpecDraft {
         };
         let streaming = saved.workload.streaming && saved.api.generates();
         let workload = Workload { streaming, source, ..saved.workload.clone() };
-        let warm_up = warm_up.unwrap_or(saved.load.warm_up);
-        let load = Load { warm_up, ..saved.load.clone() };
+        let load = saved.load.clone().warmed_up(warm_up);
         load.check()?;
         Ok((saved.api, workload, load, saved.seed))
     }
 }
 
 impl Spec {
+    /// Which of the replicas answers a request. Sessions stay on one: where they begin in the plan says
+    /// nothing about that, so they are spread by chance.
+    pub fn replica_of(replicas: usize, id: RequestId, asked: &RequestedLengths) -> usize {
+        let count = replicas.max(1) as u64;
+        let first = id.0.saturating_sub(asked.turn.into());
+        let number = if 1 < asked.session.requests { spread(first) } else { first };
+        usize::try_from(number % count).unwrap_or(0)
+    }
+
+    /// All base URLs that requests are balanced over; empty where there is one server.
+    pub fn balanced_urls(&self) -> Vec<&BaseUrl> {
+        match &self.target {
+            TargetSpec::Url(base) if !self.replicas.is_empty() => {
+                std::iter::once(base).chain(&self.replicas).collect()
+            }
+            TargetSpec::Url(_) | TargetSpec::Embedded | TargetSpec::Deployed(_) => Vec::new(),
+        }
+    }
+
     /// Whether requests are sent on a schedule, capped or not, and can thus be late.
     pub fn is_open_loop(&self) -> bool {
         matches!(self.load.shape, LoadShape::Open { .. })
@@ -267,7 +302,8 @@ mod tests {
     #[test]
     fn a_saved_plan_takes_another_warm_up_within_bounds() {
         let warmed = |warm_up| {
-            let load = LoadTable { warm_up: Some(warm_up), ..LoadTable::default() };
+            let load =
+                LoadTable { warm_up: Some(WarmUp::Requests(warm_up)), ..LoadTable::default() };
             SpecDraft { load, ..replay(saved(Api::Chat)) }.resolve()
         };
         assert_eq!(warmed(7).unwrap().load.warm_up, 7);

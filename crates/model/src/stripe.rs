@@ -125,7 +125,11 @@ impl WorkerFacts {
             Some(run) => match run.stop {
                 RunStop::PlanDone => None,
                 RunStop::Recovered => Some("died"),
-                RunStop::Drained | RunStop::Cut => Some("was stopped"),
+                RunStop::Drained
+                | RunStop::Cut
+                | RunStop::ErrorBudget
+                | RunStop::SloMissed
+                | RunStop::Saturated => Some("was stopped"),
                 RunStop::Unauthorized
                 | RunStop::Unreachable
                 | RunStop::ClientExhausted

@@ -13,3 +13,11 @@ pub fn to_u32(number: f64) -> u32 {
 pub fn to_usize(number: f64) -> usize {
     usize::try_from(to_u64(number)).unwrap_or(usize::MAX)
 }
+
+/// Spreads neighbouring numbers over the whole range: a step of `SplitMix64`.
+pub const fn spread(number: u64) -> u64 {
+    let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}

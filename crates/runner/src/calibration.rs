@@ -437,6 +437,8 @@ impl TestEngine {
             streaming,
             usage,
             request_id_prefix: REQUEST_ID_PREFIX.to_owned(),
+            cancel: None,
+            replicas: Vec::new(),
             kernel_stamps,
             ..bare_target(&spec, Credentials::default(), base, address)
         })
@@ -634,6 +636,7 @@ mod tests {
         RequestTruth {
             ordinal: 0,
             request_id: Some(id.to_owned()),
+            session_id: None,
             api: Api::Chat,
             streamed: true,
             received_kernel_ns: Some(1_100),

@@ -33,6 +33,7 @@ pub mod embedded;
 pub mod environment;
 pub mod failure;
 pub mod fit;
+pub mod hooks;
 pub mod interruption;
 pub mod learn;
 mod live;

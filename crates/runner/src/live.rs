@@ -5,10 +5,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use inferometer_analysis::AbortWatch;
 use inferometer_load::ProgressView;
+use inferometer_model::journal::RunStop;
 use inferometer_model::record::Read;
 use inferometer_model::telemetry::{Gauges, TelemetryEntry};
 use inferometer_model::{JournalEntry, Manifest, Moment, Outcome, RequestRecord};
@@ -64,6 +66,8 @@ struct Tally {
     seconds: VecDeque<Second>,
     /// All but rates and latencies.
     figures: LiveFigures,
+    /// The conditions of `--abort-on`.
+    abort: Option<AbortWatch>,
 }
 
 /// What ended in one second of the run.
@@ -78,14 +82,28 @@ struct Second {
 }
 
 impl LiveTally {
+    /// With the conditions that end the run early.
+    pub(crate) fn watching(abort: Option<AbortWatch>) -> Self {
+        Self(Arc::new(Mutex::new(Tally { abort, ..Tally::default() })))
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn add(&self, entry: &JournalEntry) {
         if let JournalEntry::Ended(record) = entry {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).add_record(record);
+            self.tally().add_record(record);
         }
     }
 
+    /// Why the run shall end early, if it shall.
+    pub(crate) fn abort(&self, elapsed: Duration, at: ProgressView) -> Option<(RunStop, String)> {
+        self.tally().abort.as_mut()?.verdict(elapsed, at.started, at.in_flight())
+    }
+
     pub(crate) fn add_telemetry(&self, entry: &TelemetryEntry) {
-        let figures = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).figures;
+        let figures = &mut self.tally().figures;
         match entry {
             TelemetryEntry::Sample(sample) => figures.server = sample.gauges,
             TelemetryEntry::Devices(sample) => {
@@ -104,7 +122,7 @@ impl LiveTally {
 
     /// The figures at this time of the run.
     pub(crate) fn figures(&self, elapsed: Duration) -> LiveFigures {
-        let mut tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = self.tally();
         let oldest = elapsed.as_secs().saturating_sub(RECENT.as_secs());
         tally.seconds.retain(|second| oldest <= second.number);
         let mut sum = Second::default();
@@ -129,7 +147,13 @@ impl LiveTally {
 
 impl Tally {
     fn add_record(&mut self, record: &RequestRecord) {
+        if let Some(abort) = &mut self.abort {
+            abort.add(record);
+        }
         let outcome = record.ending.outcome;
+        if outcome == Outcome::Abandoned {
+            return;
+        }
         if outcome != Outcome::Ok {
             *self.figures.failures.entry(outcome).or_default() += 1;
             return;
@@ -202,6 +226,7 @@ impl RunFollower {
     }
 
     /// Reads what was written since the last step. `now_ns` is the wall time.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are failures")]
     pub fn step(&mut self, now_ns: u64) -> Result<ProgressTick> {
         self.journal.extend()?;
         let mut read = 0;
@@ -215,8 +240,11 @@ impl RunFollower {
                     started.admitted
                 }
                 JournalEntry::Ended(record) => {
-                    let is_ok = record.ending.outcome == Outcome::Ok;
-                    *if is_ok { &mut self.counts.ok } else { &mut self.counts.failed } += 1;
+                    *match record.ending.outcome {
+                        Outcome::Ok => &mut self.counts.ok,
+                        Outcome::Abandoned => &mut self.counts.abandoned,
+                        _ => &mut self.counts.failed,
+                    } += 1;
                     record.ending.at
                 }
                 JournalEntry::NotSent(part) => part.at,

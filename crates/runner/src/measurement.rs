@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use inferometer_analysis::{Summary, check_slos, summarize};
+use inferometer_analysis::{AbortWatch, Summary, check_goals, summarize};
 use inferometer_load::answer::Failure as LoadFailure;
 use inferometer_load::resources::{self, Memory, ResolveError};
 use inferometer_load::target::Credentials;
@@ -21,8 +21,9 @@ use inferometer_model::journal::JournalBatch;
 use inferometer_model::observations::{Correction, Endpoint, HttpVersion, WarmUpFacts};
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::spec::{
-    ClientSpec, DevicesAsked, Extent, LoadShape, Rate, TargetSpec, TelemetrySpec,
+    ClientSpec, Control, DevicesAsked, Extent, LoadShape, Rate, TargetSpec, TelemetrySpec, WarmUp,
 };
+use inferometer_model::stripe::HostFacts;
 use inferometer_model::system::ServerFacts;
 use inferometer_model::telemetry::{Absence, DevicesAbsence, MissReason, TelemetryEntry};
 use inferometer_model::{
@@ -41,7 +42,8 @@ use inferometer_workload::{Inputs, make_plan, make_warm_up};
 use crate::deployed::{self, Deployed};
 use crate::embedded::Engine;
 use crate::failure::{Failure, Result};
-use crate::interruption::Sending;
+use crate::hooks::Hooks;
+use crate::interruption::{Interruption, Sending};
 use crate::live::LiveTally;
 use crate::preflight::{self, Found};
 use crate::secrets::Secrets;
@@ -63,7 +65,7 @@ impl Runner {
     /// Reads what the spec names, plans every request, and checks what can be checked without a
     /// server.
     pub fn new(spec: Spec) -> Result<Self> {
-        check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
+        check_goals(&spec).map_err(Failure::from_usage)?;
         Self::from_planned(Planned::new(spec)?)
     }
 
@@ -145,10 +147,9 @@ impl Connected {
         let lost = deployed.lost(Some(run.summary.run.stop));
         deployed.stop(session);
         let log = deployed::keep_log(&log, run.directory.path());
-        let server_failure = lost
-            .filter(|_| session.interruption.exit().is_none())
-            .map(|lost| deployed.explain(&lost, &log));
-        Ok(Run { server_failure, ..run })
+        let lost = lost.filter(|_| session.interruption.exit().is_none());
+        let late_failure = lost.map(|lost| deployed.explain(&lost, &log)).or(run.late_failure);
+        Ok(Run { late_failure, ..run })
     }
 }
 
@@ -238,11 +239,35 @@ impl Live {
             session.emit(Event::Interrupted { when });
         })?;
         let warmed_up = warmed_up.transpose()?;
+        let log = location.store.path().join("hooks.log");
+        let hooks = Hooks { spec: &planned.spec, target: &self.found.target, log: &log, session };
+        let Control { before_run, after_run, .. } = &planned.spec.control;
+        // One of several workers is enough to call them.
+        let is_calling = planned.worker.as_ref().is_none_or(|it| it.stripe.index == 0);
+        let [before, after] =
+            [before_run, after_run].map(|it| if is_calling { it } else { &[][..] });
+        let measured = hooks
+            .call("--before-run", before, &session.interruption)
+            .and_then(|()| self.record(&planned, location, (warmed_up, host), session));
+        // Also where the run failed: a profiler that was started must end.
+        let ended = hooks.call("--after-run", after, &Interruption::default());
+        measured.map(|run| Run { late_failure: ended.err(), ..run })
+    }
+
+    /// Plays the plan and stores what comes back.
+    fn record(
+        &self,
+        planned: &Planned,
+        location: RunLocation<'_>,
+        (warmed_up, host): (Option<WarmUpFacts>, Option<HostFacts>),
+        session: &Session,
+    ) -> Result<Run> {
+        let abort = AbortWatch::new(&planned.spec).map_err(Failure::from_usage)?;
         let clock = Worker::clock(planned.worker.as_ref(), session)?;
         let endpoint = self.found.endpoint.clone();
         let devices = devices(&planned.spec, &endpoint, &self.facts, clock);
         // What the embedded engine has cached in a suite is known from its own counters.
-        let seen_before = if endpoint.embedded {
+        let seen_before = if endpoint.embedded || planned.spec.control.empties_cache() {
             None
         } else {
             let (plan, now_ns) = (&planned.fingerprints.plan, clock.anchor().realtime_ns);
@@ -268,8 +293,9 @@ impl Live {
         let _sending = session.interruption.sending(Sending::Stored);
         let run_prefix = || format!("inferometer-{}", directory.id().replace('/', "-"));
         let request_id_prefix = self.request_id_prefix.clone().unwrap_or_else(run_prefix);
-        let target = Target { request_id_prefix, ..self.found.target.clone() };
-        let live = LiveTally::default();
+        let cancel = planned.spec.load.cancel;
+        let target = Target { request_id_prefix, cancel, ..self.found.target.clone() };
+        let live = LiveTally::watching(abort);
         let context = RunContext {
             spec: &planned.spec,
             session,
@@ -282,14 +308,15 @@ impl Live {
         let summary = seal_summary(&directory, &writer.seal()?)?;
         warn_of_secrets(location.store, directory.path(), session);
         session.emit(Event::Finished { directory: directory.path().to_owned() });
-        Ok(Run { directory, summary, server_failure: None })
+        Ok(Run { directory, summary, late_failure: None })
     }
 
     /// Sends requests that are not counted. Of their records only a few facts are kept.
     fn warm_up(&self, plan: Arc<dyn Plan>, spec: &Spec, session: &Session) -> Result<WarmUpFacts> {
         let _sending = session.interruption.sending(Sending::Unstored);
-        let requests = plan.bounds().requests.unwrap_or_default();
-        session.emit(Event::WarmingUp { requests });
+        let by_time = WarmUp::Time(spec.load.warm_up_time);
+        let length = plan.bounds().requests.map_or(by_time, WarmUp::Requests);
+        session.emit(Event::WarmingUp { length });
         let (journal, entries) = sync_channel::<JournalBatch>(JOURNAL_QUEUE);
         let live = LiveTally::default();
         let seen = live.clone();
@@ -370,20 +397,25 @@ pub(crate) fn drive_plan(
     }
     std::thread::scope(|scope| {
         let (stop, stopped) = channel::<()>();
-        let counts = Arc::clone(&progress);
+        let watched = Arc::clone(&progress);
         let ticker = scope.spawn(move || {
             // Progress is reported often enough to look alive, seldom enough to cost nothing.
             while stopped.recv_timeout(Duration::from_millis(250)) == Err(RecvTimeoutError::Timeout)
             {
                 let elapsed = Duration::from_nanos(clock.now().as_nanos());
-                let counts = counts.view();
-                let live = live.figures(elapsed);
-                let tick = ProgressTick { counts, bounds, elapsed, live };
+                let counts = watched.view();
+                let figures = live.figures(elapsed);
+                let tick = ProgressTick { counts, bounds, elapsed, live: figures };
                 observer(Event::Progress(Box::new(tick)));
                 if (session.memory)().is_some_and(|memory| is_used_up(memory, counts))
                     && session.control.run_out()
                 {
                     session.warn("stopping: there is no memory to summarize more requests");
+                }
+                if let Some((stop, why)) = live.abort(elapsed, counts)
+                    && watched.abort(stop)
+                {
+                    session.warn(format!("stopping this run by --abort-on {why}"));
                 }
             }
             observer(Event::ProgressEnded);
@@ -656,8 +688,9 @@ pub struct Run {
     pub directory: RunDirectory,
     /// All metrics, checks and warnings.
     pub summary: Summary,
-    /// Why the server that was deployed for this run ended during it, if it did.
-    pub server_failure: Option<Failure>,
+    /// What failed although the run is stored: the server that was deployed for it ended, or a hook after it
+    /// failed.
+    pub late_failure: Option<Failure>,
 }
 
 /// The outcomes of a warm-up.
@@ -866,7 +899,10 @@ fn start_pollers(
 }
 
 /// A server beside the measured one. It receives no keys: they are for the measured one.
-fn keyless(spec: &Spec, base: &BaseUrl) -> std::result::Result<Arc<Target>, ResolveError> {
+pub(crate) fn keyless(
+    spec: &Spec,
+    base: &BaseUrl,
+) -> std::result::Result<Arc<Target>, ResolveError> {
     let address = resources::resolve(base, spec.limits.connect)?;
     let client = ClientSpec { http: HttpVersion::Http1, ..spec.client.clone() };
     let plain = Spec { client, ..spec.clone() };

@@ -274,7 +274,7 @@ impl Merger {
         self.write_telemetry(&directory, session);
         let summary = seal_summary(&directory, &writer.seal()?)?;
         session.emit(Event::Finished { directory: directory.path().to_owned() });
-        Ok(Run { directory, summary, server_failure: None })
+        Ok(Run { directory, summary, late_failure: None })
     }
 
     /// The records of all workers, in the order in which the requests left.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use inferometer_load::answer::Failure as LoadFailure;
 use inferometer_load::resources::resolve;
-use inferometer_load::target::{CertificateCheck, Credentials, Target, connector};
+use inferometer_load::target::{CertificateCheck, Credentials, Replica, Target, connector};
 use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
 use inferometer_model::endpoint::{Api, ApiFacts};
 use inferometer_model::observations::{
@@ -44,6 +44,13 @@ pub fn preflight(spec: &Spec, secrets: &Secrets, base: &BaseUrl, embedded: bool)
     target.usage = usage;
     target.connections = spec.connections.unwrap_or(connections);
     target.pinned = find_pinning(&target, &spec.workload)?;
+    for base in &spec.replicas {
+        let found = Target { model: target.model.clone(), ..addressed(spec, secrets, base)? };
+        // Each must answer; how is taken from the first.
+        answers(&found, secrets).map_err(|failure| failure.about(&format!("--replica {base}")))?;
+        let Target { base, address, tls, .. } = found;
+        target.replicas.push(Replica { base, address, tls });
+    }
     let endpoint = Endpoint {
         base: base.clone(),
         address: target.address,
@@ -111,6 +118,8 @@ pub fn bare_target(
         limits: spec.limits,
         credentials,
         request_id_prefix: "inferometer-probe".to_owned(),
+        cancel: None,
+        replicas: Vec::new(),
         kernel_stamps: true,
         http: spec.client.http,
         tls: base.tls.then(|| connector(check, spec.client.http)),

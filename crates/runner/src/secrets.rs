@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use inferometer_load::target::Credentials;
-use inferometer_model::spec::TargetTable;
+use inferometer_model::spec::{ControlTable, Hook, TargetTable};
 use inferometer_model::{Secret, SpecDraft, file};
 use inferometer_target::deploy::secret;
 use serde_json::Value;
@@ -55,9 +55,12 @@ impl Secrets {
     /// Hides what was typed into a spec or a command and is secret by its name or its form.
     pub fn hide_typed(&mut self, spec: &SpecDraft, restart: Option<&str>) {
         let TargetTable { metrics_path, metrics_url, server_info, .. } = &spec.target;
-        let commands = restart.into_iter().chain(server_info.as_deref());
+        let ControlTable { before_run, after_run, .. } = &spec.control;
+        let hooks = before_run.iter().chain(after_run).flatten().map(Hook::text);
+        let commands = restart.into_iter().chain(server_info.as_deref()).chain(hooks.clone());
         let mut found: Vec<String> = commands.flat_map(secret::typed_in_command).collect();
         let addresses = metrics_path.iter().chain(metrics_url.iter().flatten());
+        let addresses = addresses.map(String::as_str).chain(hooks);
         found.extend(secret::typed(addresses.flat_map(|path| path.split(['?', '&']))));
         let body = spec.workload.body.extra.clone().unwrap_or_default();
         found.extend(secret::typed_in(&Value::Object(body)));

@@ -13,6 +13,7 @@ use inferometer_model::deployment::{Departure, DepartureEnding};
 use inferometer_model::endpoint::Api;
 use inferometer_model::fmt::{count, duration, number, seconds};
 use inferometer_model::plan::Bounds;
+use inferometer_model::spec::WarmUp;
 use serde_json::{Value, json};
 use strum::IntoStaticStr;
 
@@ -114,8 +115,8 @@ pub enum Event {
     },
     /// Requests that are not measured are being sent.
     WarmingUp {
-        /// How many requests the warm-up has.
-        requests: u64,
+        /// How many requests the warm-up has, or how long it is.
+        length: WarmUp,
     },
     /// Connections are being opened for the first requests of the warm-up or the run.
     Dialling {
@@ -197,6 +198,9 @@ impl fmt::Display for ProgressTick {
         if 0 < failed {
             write!(f, ", {} failed", count(failed))?;
         }
+        if 0 < self.counts.abandoned {
+            write!(f, ", {} ended by --cancel", count(self.counts.abandoned))?;
+        }
         write!(f, ", {} in flight", count(self.counts.in_flight()))?;
         let LiveFigures { requests_per_s, output_tokens_per_s, ttft_ms, .. } = &self.live;
         let rates = [(*requests_per_s, "req/s"), (*output_tokens_per_s, "tok/s")];
@@ -257,7 +261,12 @@ impl fmt::Display for Event {
             Self::Measuring { api, model, base } => {
                 write!(f, "measuring {api} of `{model}` at {base} …")
             }
-            Self::WarmingUp { requests } => write!(f, "warming up with {requests} requests …"),
+            Self::WarmingUp { length: WarmUp::Requests(requests) } => {
+                write!(f, "warming up with {requests} requests …")
+            }
+            Self::WarmingUp { length: WarmUp::Time(time) } => {
+                write!(f, "warming up for {} …", duration(*time))
+            }
             Self::Dialling { connections } => {
                 write!(f, "opening connections for {} requests …", count(*connections as u64))
             }

@@ -64,6 +64,17 @@ pub struct Simulator<'session> {
     pub session: &'session Session,
 }
 
+/// Refuses what has no meaning in virtual time.
+pub fn check_virtual(spec: &Spec) -> Result<()> {
+    let stray = [
+        (!spec.control.is_default(), "--abort-on, --before-run and --after-run are"),
+        (spec.load.cancel.is_some(), "--cancel is"),
+    ];
+    let Some((_, what)) = stray.into_iter().find(|(is_set, _)| *is_set) else { return Ok(()) };
+    let message = format!("{what} for a server that is measured, and virtual time has none");
+    Err(Failure::usage(message).hint("leave it out"))
+}
+
 /// A run that is planned and warmed up.
 #[derive(Debug)]
 pub struct Ready {
@@ -165,7 +176,7 @@ impl Simulator<'_> {
             fmt::whole(virtual_s / real_s.max(1e-9)),
             fmt::percent(recorder.kv_usage_max)
         );
-        Ok(SimulatedRun { measured: Run { directory, summary, server_failure: None }, speed })
+        Ok(SimulatedRun { measured: Run { directory, summary, late_failure: None }, speed })
     }
 
     fn play<O: Observer>(

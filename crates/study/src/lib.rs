@@ -24,6 +24,7 @@ use inferometer_analysis::set::{FoundLimit, is_cut, piles_up};
 use inferometer_analysis::{
     Estimate, LatencyOrigin, Quantity, Summary, Threshold, Verdict, metric,
 };
+use inferometer_model::journal::RunStop;
 use inferometer_model::study::{Condition, Dimension, Level, Point, Stage, StudySpec};
 
 use self::check::Result;
@@ -188,7 +189,7 @@ pub struct Reading {
     /// Whether requests in flight grew for as long as they came: a rate that cannot be kept up, however
     /// good the first answers are.
     pub piles_up: bool,
-    /// Whether a limit of time ended it before its requests had ended; then it has no part in the knee.
+    /// Whether a limit of time, or `--abort-on`, ended it before its requests had ended; then it has no part in the knee.
     pub is_cut: bool,
     /// Tokens per second, for the knee.
     pub output_throughput: Option<f64>,
@@ -235,8 +236,8 @@ impl Quantities {
         let repeated = self.repeated.get(condition as usize).and_then(Option::as_ref);
         Reading {
             is_valid: summary.verdict != Verdict::Invalid,
-            piles_up: piles_up(summary),
-            is_cut: is_cut(summary),
+            piles_up: piles_up(summary) || summary.run.stop == RunStop::Saturated,
+            is_cut: is_cut(summary) || summary.run.stop.is_abort(),
             output_throughput: value(&metric::OUTPUT_THROUGHPUT.quantity()),
             request_throughput: value(&metric::REQUEST_THROUGHPUT.quantity()),
             repeated: repeated.and_then(value),

@@ -12,17 +12,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU32;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
-use inferometer_analysis::{RunFigures, Summary, metric, summarize};
+use inferometer_analysis::{RunFigures, Summary, check_goals, metric, summarize};
 use inferometer_engine::profile::{Profile, ProfileError, Shortage};
 use inferometer_load::{SystemClock, Target};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause, Renewal};
@@ -39,16 +36,15 @@ use inferometer_model::{Clock, Outcome, Spec};
 use inferometer_report::fmt;
 use inferometer_runner::deployed::{self, Deployed, NotDeployed, failed_at};
 use inferometer_runner::failure::Result;
+use inferometer_runner::hooks::Shell;
 use inferometer_runner::interruption::Interruption;
 use inferometer_runner::measurement::{self, Live, Planned, RunLocation, Server, warn_of_secrets};
 use inferometer_runner::secrets::Secrets;
-use inferometer_runner::simulation::{Simulator, VirtualEngine};
+use inferometer_runner::simulation::{Simulator, VirtualEngine, check_virtual};
 use inferometer_runner::{Event, Exit, Failure, Session, embedded, preflight};
 use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, StoreError};
 use inferometer_target::metrics;
 use inferometer_workload::{Inputs, make_plan};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::grid::{self, planned_levels};
@@ -157,6 +153,12 @@ pub fn check(study: &StudySpec, backend: &Backend) -> Result<()> {
             {
                 workers.check(&spec, &side.secrets)?;
             }
+        }
+    }
+    for spec in known_specs(study) {
+        check_goals(&spec).map_err(Failure::from_usage)?;
+        if matches!(backend, Backend::Virtual) {
+            check_virtual(&spec)?;
         }
     }
     let is_matrix = study.matrix().is_some();
@@ -571,11 +573,9 @@ impl<'a> Work<'a> {
             return Ok(None);
         }
         let why = match find_stored(&directory)? {
-            Ok(summary)
-                if summary.count(Outcome::Ok) < summary.attempted && options.retries(point) =>
-            {
+            Ok(summary) if 0 < summary.failed() && options.retries(point) => {
                 set.unseal()?;
-                let failed = summary.attempted - summary.count(Outcome::Ok);
+                let failed = summary.failed();
                 format!("it has {failed} requests that failed")
             }
             Ok(summary) => {
@@ -809,7 +809,7 @@ impl DeployedCell<'_> {
                     if was_cut(&summary) {
                         self.session.interruption.check()?;
                     }
-                    let has_failures = summary.count(Outcome::Ok) < summary.attempted;
+                    let has_failures = 0 < summary.failed();
                     let died = self.died(&summary);
                     if died.is_some() && (was_cut(&summary) || has_failures) {
                         self.work.player.set.abandon(point.number)?;
@@ -1062,7 +1062,8 @@ impl LiveRunner<'_> {
         self.deployment.provide(job, &side(&mut self.sides, job)?.secrets)?;
         let measured = self.live(job, &planned).and_then(|live| {
             let measured = live.measure(planned, job.location, self.session)?;
-            Ok((live, measured.summary))
+            // The run counts, but what should have been called after it was not.
+            measured.late_failure.map_or(Ok((live, measured.summary)), Err)
         });
         // A run whose server ended meanwhile is no result of the set.
         let stop = measured.as_ref().ok().map(|(_, summary)| summary.run.stop);
@@ -1302,8 +1303,7 @@ impl Restart {
         self.timeout <= Duration::from_nanos(clock.now().as_nanos())
     }
 
-    /// Runs the command to its end; its output goes to the log. A signal ends the command too, and is
-    /// a failure.
+    /// Runs the command to its end.
     fn run(
         &self,
         clock: &SystemClock,
@@ -1311,62 +1311,21 @@ impl Restart {
         log: &Path,
         interruption: &Interruption,
     ) -> Result<()> {
-        let failed =
-            |error: io::Error| Failure::usage(format!("--restart `{}`: {error}", self.command));
-        let opened = std::fs::OpenOptions::new().create(true).append(true).open(log);
-        let mut file = opened.map_err(|error| {
-            Failure::usage(format!("{}, the log of --restart: {error}", log.display()))
-        })?;
-        let from = file.seek(SeekFrom::End(0)).map_err(failed)?;
-        let ended = |why: String| {
-            // Lines that are shown of a command that failed.
-            let last = deployed::last_lines(log, from, 10).unwrap_or_default();
-            let where_all = format!("(the whole log is in {})", log.display());
-            let shown = last.into_iter().map(|line| format!("  {line}")).chain([where_all]);
-            Failure::target(format!("--restart `{}` {why}", self.command)).shown(shown.collect())
-        };
         let url = match &condition.spec.target {
             TargetSpec::Url(base) => base.to_string(),
             TargetSpec::Embedded | TargetSpec::Deployed(_) => String::new(),
         };
-        let mut child = Command::new("sh")
-            .args(["-c", &self.command])
-            .env("INFEROMETER_CONDITION", &condition.name)
-            .env("INFEROMETER_URL", url)
-            .stdin(Stdio::null())
-            .stdout(file.try_clone().map_err(failed)?)
-            .stderr(file)
-            // A new process group: its children end with it, and Ctrl-C does not reach it.
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
-        loop {
-            match child.try_wait().map_err(failed)? {
-                Some(status) if status.success() => return Ok(()),
-                Some(status) => return Err(ended(format!("ended with {status}"))),
-                None => {}
-            }
-            if self.is_over(clock) {
-                end(&mut child);
-                return Err(ended(format!("did not end within {}", fmt::duration(self.timeout)))
-                    .hint(
-                        "give it longer with --restart-timeout, or let it start its server in the \
-                     background",
-                    ));
-            }
-            // How often a running command is checked.
-            interruption.rest(Duration::from_millis(50)).inspect_err(|_| end(&mut child))?;
-        }
+        let (flag, command, timeout) = ("--restart", self.command.as_str(), self.timeout);
+        let variables =
+            [("INFEROMETER_CONDITION", condition.name.as_str()), ("INFEROMETER_URL", &url)];
+        let shell = Shell { flag, command, timeout, variables: &variables };
+        shell.run(clock, log, interruption).map_err(|failure| match self.is_over(clock) {
+            true => failure.hint(
+                "give it longer with --restart-timeout, or let it start its server in the background",
+            ),
+            false => failure,
+        })
     }
-}
-
-/// Ends a command with all that it started.
-fn end(child: &mut Child) {
-    if let Ok(group) = i32::try_from(child.id()) {
-        // It may have ended meanwhile.
-        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-    }
-    let _ = child.wait();
 }
 
 /// `[7/21]`; without a total where that is not known yet.
@@ -1495,9 +1454,13 @@ pub fn was_cut(summary: &Summary) -> bool {
         | RunStop::Recovered
         | RunStop::Unreachable
         | RunStop::WorkersLost => true,
-        RunStop::PlanDone | RunStop::Unauthorized | RunStop::ClientExhausted | RunStop::Stalled => {
-            false
-        }
+        RunStop::PlanDone
+        | RunStop::Unauthorized
+        | RunStop::ClientExhausted
+        | RunStop::Stalled
+        | RunStop::ErrorBudget
+        | RunStop::SloMissed
+        | RunStop::Saturated => false,
     }
 }
 

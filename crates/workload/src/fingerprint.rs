@@ -118,12 +118,12 @@ pub fn of_plan(workload: &str, seed: u64, plan: &dyn Plan) -> String {
 
 /// A plan that was saved is the same plan, unless it was changed. With another warm-up it is
 /// what it would have been, had it been asked for with that one.
-pub fn of_saved(saved: &SavedPlan, warm_up: u64) -> Fingerprints {
+pub fn of_saved(saved: &SavedPlan, load: &Load) -> Fingerprints {
     let header = &saved.header;
     let mut known = header.fingerprints.clone();
-    if warm_up != header.load.warm_up {
-        let load = Load { warm_up, ..header.load.clone() };
-        known.workload = of_workload(header.api, &header.workload, &load, &header.materials);
+    // Nothing of its load but the warm-up may have been changed.
+    if *load != header.load {
+        known.workload = of_workload(header.api, &header.workload, load, &header.materials);
         known.plan = of_plan(&known.workload, header.seed, saved);
     }
     if !saved.is_changed {

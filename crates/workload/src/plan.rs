@@ -87,7 +87,7 @@ impl SessionPlan {
 /// Makes the plan, and names it. It is complete before the first byte is sent.
 pub fn make_plan(spec: &Spec, inputs: &Inputs) -> (Arc<dyn Plan>, Fingerprints) {
     if let Some(saved) = inputs.saved() {
-        let fingerprints = fingerprint::of_saved(saved, spec.load.warm_up);
+        let fingerprints = fingerprint::of_saved(saved, &spec.load);
         return (Arc::clone(saved) as Arc<dyn Plan>, fingerprints);
     }
     let plan = WorkloadPlan::new(spec, inputs);
@@ -97,18 +97,21 @@ pub fn make_plan(spec: &Spec, inputs: &Inputs) -> (Arc<dyn Plan>, Fingerprints) 
     (Arc::new(plan), Fingerprints { workload, plan: plan_fingerprint })
 }
 
-/// The plan of the warm-up, when there is one: as many requests, of the same lengths, as fast as
-/// the load's own concurrency allows. Its prompts are its own, so that no cache knows the run's;
+/// The plan of the warm-up, when there is one: as many requests, or for as long, of the same lengths, as
+/// fast as the load's own concurrency allows. Its prompts are its own, so that no cache knows the run's;
 /// but `vllm bench serve` asks its first prompt before a run, and so do those who draw as it does.
 pub fn make_warm_up(spec: &Spec, inputs: &Inputs) -> Option<Arc<dyn Plan>> {
-    let requests = NonZeroU64::new(spec.load.warm_up)?;
+    let extent = match NonZeroU64::new(spec.load.warm_up) {
+        Some(requests) => Extent::Requests(requests),
+        None if spec.load.warm_up_time.is_zero() => return None,
+        None => Extent::Duration(spec.load.warm_up_time),
+    };
     let concurrency = match &spec.load.shape {
         LoadShape::Closed { concurrency, .. } => *concurrency,
         LoadShape::Open { cap, .. } => cap.unwrap_or(WARM_UP_CONCURRENCY),
     };
-    let extent = Extent::Requests(requests);
     let bounds = Bounds { slots: Some(concurrency), ..bounds_of_closed(extent, None) };
-    let releases = Releases::BySlot { think: Think::None, end: Some(requests.get()) };
+    let releases = Releases::BySlot { think: Think::None, end: bounds.requests };
     let prompts = inputs.warm_up(spec);
     let plan = WorkloadPlan {
         seed: spec.seed,

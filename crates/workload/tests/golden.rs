@@ -10,8 +10,8 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::{
     AdapterChoice, ArrivalsKind, BodyTable, ImageSize, LoadTable, MixTable, PerSecond, Ramp,
-    RampCurve, RampSegment, SourceTable, TargetTable, ThinkKind, Time, Until, WorkloadTable,
-    Written,
+    RampCurve, RampSegment, SourceTable, TargetTable, ThinkKind, Time, Until, WarmUp,
+    WorkloadTable, Written,
 };
 use inferometer_model::{Plan, Release, RequestId, Spec, SpecDraft};
 use inferometer_workload::{Inputs, make_plan};
@@ -150,7 +150,7 @@ fn closed_loads() -> Vec<(&'static str, LoadTable)> {
             "exponential think time",
             LoadTable { think_time, think: Some(ThinkKind::Exponential), ..load() },
         ),
-        ("warm-up", LoadTable { warm_up: Some(16), ..load() }),
+        ("warm-up", LoadTable { warm_up: Some(WarmUp::Requests(16)), ..load() }),
     ]
 }
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use inferometer_model::plan::Fingerprints;
-use inferometer_model::spec::{LoadTable, MixTable, PerSecond, SourceTable, Until, WorkloadTable};
+use inferometer_model::spec::{
+    LoadTable, MixTable, PerSecond, SourceTable, Until, WarmUp, WorkloadTable,
+};
 use inferometer_model::{Plan, RequestId, Spec, SpecDraft};
 use inferometer_workload::saved::{SavedPlan, SavedPlanError, read_header, write_plan};
 use inferometer_workload::{Inputs, WorkloadError, make_plan};
@@ -107,7 +109,7 @@ fn another_warm_up_is_another_workload_as_if_it_had_been_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let (path, _, fingerprints) = saved_at(folder.path(), conversations());
     let mut asked = conversations();
-    asked.load.warm_up = Some(7);
+    asked.load.warm_up = Some(WarmUp::Requests(7));
     let expected = made(&asked.resolve().unwrap()).unwrap().1;
     let mut spec = replay(&path);
     spec.load.warm_up = 7;

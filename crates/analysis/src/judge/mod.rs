@@ -30,7 +30,7 @@ pub(crate) use self::warnings::{
 };
 use self::warnings::{
     CAPACITY_SHARE, CLIENT_MS, CPU_FULL_SHARE, ERRORS_SHARE, FOREIGN_SHARE_GRAVE, SENT_LATE_MS,
-    THROTTLED_SHARE, bounds, cached_share, cancelled, used_gpus,
+    THROTTLED_SHARE, bounds, cached_share, failed, used_gpus,
 };
 use crate::audit::CACHE_UNKNOWN;
 use crate::client::{ClientHealth, is_calibrated_wire, share};
@@ -286,8 +286,7 @@ pub(crate) fn run_checks(run: &RunContext<'_>, warnings: &[Warning]) -> Vec<Chec
 pub static CHECKS: &[CheckDefinition] = &[
     check(CheckKind::CompleteRun, "", None, |_| found(None, "the run completed its plan")),
     check(CheckKind::Errors, "share", Some(bounds(ERRORS_SHARE, 0.5)), |run| {
-        let Measured { attempted, ok, .. } = *run.measured;
-        let failed = attempted - ok - cancelled(run);
+        let (attempted, failed) = (run.measured.attempted, failed(run));
         let share = share(failed, attempted).ok_or("no request was attempted")?;
         found(Some(share), format!("{failed} of {attempted} attempted requests failed"))
     }),

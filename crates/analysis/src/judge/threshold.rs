@@ -13,11 +13,11 @@
 //! A requirement is a threshold on one number of a run, of several, or of results of other tools. On top
 //! of the rule, an invalid run meets none, and misses only those that its failures are about.
 
-use inferometer_model::Observations;
 use inferometer_model::fmt;
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Limit, Relation, Slo};
 use inferometer_model::whole::to_u64;
+use inferometer_model::{Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use super::warnings::{ERRORS_SHARE, SEEN_BEFORE};
@@ -101,8 +101,12 @@ impl ThresholdVerdict {
 pub struct SloProblem(String);
 
 impl SloProblem {
+    pub(crate) fn plain(problem: &str) -> Self {
+        Self(problem.to_owned())
+    }
+
     /// `problem` continues the text of the SLO.
-    fn new(slo: &Slo, problem: impl std::fmt::Display) -> Self {
+    pub(crate) fn new(slo: &Slo, problem: impl std::fmt::Display) -> Self {
         Self(format!("`{slo}`{problem}"))
     }
 }
@@ -599,7 +603,14 @@ impl RequestSlos {
 
 /// Requests that were scheduled, without the turns that the run's end cut off.
 pub(crate) fn due_requests(observations: &Observations) -> u64 {
-    observations.scheduled_count() - observations.not_sent_because(Cause::TimeOver)
+    let abandoned = |record: &RequestRecord| record.ending.outcome == Outcome::Abandoned;
+    let is_cancelling = observations.manifest.spec.load.cancel.is_some();
+    let ended_by_us = if is_cancelling {
+        observations.records.iter().filter(|record| abandoned(record)).count() as u64
+    } else {
+        0
+    };
+    observations.scheduled_count() - observations.not_sent_because(Cause::TimeOver) - ended_by_us
 }
 
 /// Judges every SLO about the run, and names those that cannot be judged.

@@ -25,7 +25,7 @@ use crate::client::{DiallingFigures, share};
 use crate::machines::DeviceFigures;
 use crate::metric;
 use crate::offered_load::{Delivered, HeldByCap, RATE_APART_GRAVE, SLOTS_EMPTY, ScheduleDelivered};
-use crate::record::{InputTokens, LENGTH_TOLERANCE, Measured};
+use crate::record::{InputTokens, LENGTH_TOLERANCE, Measured, PartFigures};
 use crate::replicas::SourceFigures;
 use crate::server::TOKENS_APART;
 use crate::statistics::{Percentile, Sample};
@@ -231,7 +231,7 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("errors", CheckKind::Errors, |run| {
         let attempted = run.measured.attempted;
-        let failed = positive(attempted - run.measured.ok - cancelled(run))?;
+        let failed = positive(failed(run))?;
         // A turn that could not follow a failed one counts as failed.
         let lost = run.observations.not_sent_because(Cause::ConversationBroken);
         let severity = if attempted + lost < (failed + lost) * 2 {
@@ -252,7 +252,12 @@ static RULES: &[Rule<Raise>] = &[
         let stop = run.observations.ending.stop;
         let severity = match stop {
             RunStop::PlanDone => return None,
-            RunStop::Drained | RunStop::Cut | RunStop::Recovered => Severity::Degraded,
+            RunStop::Drained
+            | RunStop::Cut
+            | RunStop::Recovered
+            | RunStop::ErrorBudget
+            | RunStop::SloMissed
+            | RunStop::Saturated => Severity::Degraded,
             RunStop::Unauthorized
             | RunStop::Unreachable
             | RunStop::ClientExhausted
@@ -755,6 +760,13 @@ static RULES: &[Rule<Raise>] = &[
             percent(share.0)
         ))
     }),
+    rule("urls-uneven", CheckKind::ServerAlone, |run| {
+        let (fast, slow, times) = uneven_urls(&run.measured.urls)?;
+        note(format!(
+            "the mean request to {slow} took {} times as long as to {fast}",
+            number(times)
+        ))
+    }),
     rule("server-tokens-more", CheckKind::ServerAlone, |run| {
         let (tokens, share) = server_tokens_apart(run).filter(|(_, share)| 0.0 < *share)?;
         let more = format!("{} more {tokens}", percent(share));
@@ -912,6 +924,11 @@ pub(super) fn cancelled(run: &RunContext<'_>) -> u64 {
     run.measured.outcomes.get(&Outcome::Cancelled).copied().unwrap_or(0)
 }
 
+/// Requests that failed, and not because the client ended them.
+pub(super) fn failed(run: &RunContext<'_>) -> u64 {
+    run.measured.attempted - run.measured.ok - cancelled(run) - run.measured.abandoned()
+}
+
 fn all_cut(run: &RunContext<'_>) -> bool {
     0 < run.measured.attempted && cancelled(run) == run.measured.attempted
 }
@@ -1020,6 +1037,23 @@ fn uneven(
     let by_chance = 4.0 / requests_each.sqrt();
     when(APART + by_chance < (highest - fewest) / mean)?;
     Some((least, most, (fewest / mean, highest / mean)))
+}
+
+/// The URLs whose answers took the least and the most time, and how many times as long.
+fn uneven_urls(urls: &[PartFigures]) -> Option<(&str, &str, f64)> {
+    const TIMES: f64 = 1.25;
+    /// Fewer answers differ by chance.
+    const ANSWERS_MIN: u64 = 30;
+    let mean = |url: &PartFigures| {
+        let e2e = url.figures.latencies.get(&metric::E2E)?;
+        e2e.mean.filter(|_| ANSWERS_MIN <= e2e.n)
+    };
+    let mut means: Vec<(&str, f64)> =
+        urls.iter().filter_map(|url| Some((url.part.as_str(), mean(url)?))).collect();
+    means.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let [(fast, least), .., (slow, most)] = means.as_slice() else { return None };
+    when(0.0 < *least && TIMES < most / least)?;
+    Some((fast, slow, most / least))
 }
 
 /// The larger difference between the server's and the client's token totals, as a signed share.

@@ -128,7 +128,7 @@ pub static ERROR_RATE: Metric = Metric {
     better: Better::Lower,
     headline: Headline::Always,
     source: Source::Scalar(
-        |m| match m.attempted {
+        |m| match m.attempted - m.abandoned() {
             0 => Err("no request was attempted"),
             attempted => Ok((attempted - m.ok) as f64 / attempted as f64),
         },

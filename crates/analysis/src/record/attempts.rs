@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use inferometer_model::record::RequestedLengths;
 use inferometer_model::records::TimeOrder;
-use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
+use inferometer_model::{Moment, Observations, Outcome, RequestRecord, Spec};
 
 use crate::judge::{Threshold, per_request_slos};
 use crate::metric::{ByMetric, Distribution, Metric, PER_REQUEST};
@@ -19,6 +19,8 @@ use crate::steady::SteadyState;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
     pub(crate) asked: RequestedLengths,
+    /// Which of the servers that requests are balanced over.
+    pub(crate) server: u16,
     pub(crate) sent: Option<Moment>,
     pub(crate) left: Moment,
     pub(crate) ended: Moment,
@@ -49,6 +51,8 @@ impl Attempt {
 pub(crate) struct AttemptReader {
     pub(crate) streaming: bool,
     pub(crate) generates: bool,
+    /// Servers that requests are balanced over.
+    pub(crate) servers: usize,
     pub(crate) slos: Vec<(String, Threshold)>,
     pub(crate) ruler: Ruler,
     /// Output of the record that was read last.
@@ -60,6 +64,7 @@ impl AttemptReader {
         Self {
             streaming: observations.manifest.spec.workload.streaming,
             generates: observations.manifest.spec.api.generates(),
+            servers: 1 + observations.manifest.spec.replicas.len(),
             slos: per_request_slos(observations),
             ruler: Ruler::from_observations(observations),
             output: Output::default(),
@@ -75,6 +80,8 @@ impl AttemptReader {
         let is_ok = record.ending.outcome == Outcome::Ok;
         Attempt {
             asked: record.asked,
+            server: u16::try_from(Spec::replica_of(self.servers, record.id, &record.asked))
+                .unwrap_or(0),
             sent: record.sent,
             left: record.left(),
             ended: record.ending.at,
@@ -157,6 +164,7 @@ const SENT: u8 = 1;
 const OK: u8 = 1 << 1;
 const FIRST_TURN: u8 = 1 << 2;
 const MEETS_SLOS: u8 = 1 << 3;
+const ABANDONED: u8 = 1 << 4;
 
 impl Brief {
     pub(crate) fn is_ok(&self) -> bool {
@@ -171,6 +179,11 @@ impl Brief {
     /// Whether it was sent and waited for no answer of its own conversation.
     fn begins_talk(&self) -> bool {
         self.flags & FIRST_TURN != 0 && self.flags & SENT != 0
+    }
+
+    /// Whether the client ended it on purpose, so that no share counts it.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.flags & ABANDONED != 0
     }
 
     pub(crate) fn meets_slos(&self) -> bool {
@@ -200,7 +213,8 @@ impl Columns {
             flag(SENT, attempt.sent.is_some())
                 | flag(OK, attempt.is_ok())
                 | flag(FIRST_TURN, attempt.asked.turn == 0)
-                | flag(MEETS_SLOS, attempt.meets_slos),
+                | flag(MEETS_SLOS, attempt.meets_slos)
+                | flag(ABANDONED, attempt.outcome == Outcome::Abandoned),
         );
     }
 

@@ -7,7 +7,7 @@ use inferometer_model::observations::Manifest;
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::record::{FinishReason, Read};
 use inferometer_model::spec::Source;
-use inferometer_model::{Observations, Outcome, Records, RequestRecord};
+use inferometer_model::{Observations, Outcome, Records, RequestRecord, Spec};
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{ByMetric, METRICS, Metric};
@@ -84,6 +84,7 @@ impl Figures {
 pub(crate) struct GroupTallies {
     turns: BTreeMap<u16, GroupTally>,
     parts: BTreeMap<u16, GroupTally>,
+    servers: BTreeMap<u16, GroupTally>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,11 +102,24 @@ type GroupKey = fn(&Attempt) -> u16;
 
 const TURN: GroupKey = |attempt| attempt.asked.turn.min(TURNS_LISTED);
 const PART: GroupKey = |attempt| attempt.asked.part;
+const SERVER: GroupKey = |attempt| attempt.server;
 
 impl GroupTallies {
     pub(crate) fn add(&mut self, attempt: &Attempt) {
         self.turns.entry(TURN(attempt)).or_default().add(attempt);
         self.parts.entry(PART(attempt)).or_default().add(attempt);
+        self.servers.entry(SERVER(attempt)).or_default().add(attempt);
+    }
+
+    /// The servers that requests are balanced over; empty where there is one.
+    pub(crate) fn by_url(&mut self, spec: &Spec, attempts: &Attempts<'_>) -> Vec<PartFigures> {
+        let urls = spec.balanced_urls();
+        let mut tallies: BTreeMap<u16, GroupTally> =
+            (0..).zip(&urls).map(|(number, _)| (number, GroupTally::default())).collect();
+        tallies.extend(std::mem::take(&mut self.servers).into_iter().filter(|_| !urls.is_empty()));
+        let figures = group_figures(&tallies, SERVER, attempts).into_values();
+        let named = urls.iter().zip(figures);
+        named.map(|(url, figures)| PartFigures { part: url.to_string(), figures }).collect()
     }
 
     /// The turns of conversations and the parts of a mix; empty where a run has none.

@@ -60,6 +60,7 @@ pub(crate) struct Measured {
     pub(crate) intervals_withheld: Option<Withheld>,
     pub(crate) turns: Vec<TurnFigures>,
     pub(crate) parts: Vec<PartFigures>,
+    pub(crate) urls: Vec<PartFigures>,
     pub(crate) anomalies: Anomalies,
     pub(crate) request_rates: RequestRates,
     pub(crate) vllm: vllm::VllmResult,
@@ -271,7 +272,8 @@ impl<'run> Pass<'run> {
         (delivered, talks): (Delivered, Talks),
     ) -> Measured {
         let (attempted, ok) = (attempts.len() as u64, self.ok);
-        let unsent = due_requests(observations).saturating_sub(attempted);
+        let abandoned = self.outcomes.get(&Outcome::Abandoned).copied().unwrap_or(0);
+        let unsent = due_requests(observations).saturating_sub(attempted - abandoned);
         self.outcomes.insert(Outcome::NotSent, observations.not_sent_count());
         let (generates, streaming) = (self.reader.generates, self.reader.streaming);
         let fluidity = std::mem::take(&mut self.fluidity).finish(unsent);
@@ -292,7 +294,8 @@ impl<'run> Pass<'run> {
         let intervals = RunIntervals::from_attempts(attempts, known, unsent);
         steady.adopt(&intervals, known);
         let (series, gaps) = self.series(attempts.records, single, batches);
-        let groups = std::mem::take(&mut self.groups);
+        let mut groups = std::mem::take(&mut self.groups);
+        let urls = groups.by_url(&self.manifest.spec, attempts);
         let (turns, parts) = groups.finish(&self.manifest.spec.workload.source, attempts);
         let all_ok = 0 < ok && ok == attempted;
         let server = ServerSide::from_observations(observations, &self.tokens, extremes, all_ok);
@@ -327,6 +330,7 @@ impl<'run> Pass<'run> {
             intervals,
             turns,
             parts,
+            urls,
             anomalies: self.anomalies,
             request_rates: RequestRates::from_attempts(attempts, known),
             vllm,
@@ -355,6 +359,11 @@ fn price_per_hour(manifest: &Manifest) -> Result<f64, Missing> {
 
 /// What the formulas of several metrics share.
 impl Measured {
+    /// Requests that the client ended itself, as `--cancel` asks.
+    pub(crate) fn abandoned(&self) -> u64 {
+        self.outcomes.get(&Outcome::Abandoned).copied().unwrap_or(0)
+    }
+
     pub(crate) fn per_second(&self, count: f64) -> Result<f64, Missing> {
         if self.ok == 0 {
             return Err(NOTHING_OK);

@@ -177,7 +177,8 @@ impl RunIntervals {
         let share_of = |is: fn(&Brief) -> bool, unsent: usize| {
             let share = move |brief: Brief| Cluster::single(f64::from(u8::from(is(&brief))));
             let none = std::iter::repeat_n(Cluster::single(0.0), unsent);
-            share_interval(attempts.columns.iter().map(share).chain(none))?.interval
+            let counted = attempts.columns.iter().filter(|brief| !brief.is_abandoned());
+            share_interval(counted.map(share).chain(none))?.interval
         };
         let listed = usize::try_from(unsent).unwrap_or(usize::MAX).min(UNSENT_MAX);
         let [requests, input, output, total, good] =
@@ -406,7 +407,8 @@ impl FluidityTally {
     }
 
     pub(crate) fn add(&mut self, record: &RequestRecord, output: &Output, tokens: OutputTokens) {
-        let Some(deadlines) = self.deadlines else { return };
+        let is_abandoned = record.ending.outcome == Outcome::Abandoned;
+        let Some(deadlines) = self.deadlines.filter(|_| !is_abandoned) else { return };
         let asked = f64::from(record.asked.output_tokens);
         self.asked += asked;
         let answer = if record.ending.outcome == Outcome::Ok {

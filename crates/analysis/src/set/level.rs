@@ -147,7 +147,7 @@ impl LevelSummary {
 impl Tally {
     pub fn from_summary(summary: &Summary) -> Self {
         let ok = summary.count(Outcome::Ok);
-        let cancelled = summary.count(Outcome::Cancelled);
+        let cancelled = summary.count(Outcome::Cancelled) + summary.count(Outcome::Abandoned);
         Self {
             scheduled: summary.scheduled.saturating_sub(summary.time_over),
             ok,

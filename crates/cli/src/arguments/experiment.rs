@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::{Arg, Args, Command, Id};
 use inferometer_model::spec::{
-    ClientTable, EngineTable, Grammar, LimitTable, LoadTable, Share, Slo, SourceTable, TargetTable,
-    Time, WorkloadTable, Written, number,
+    ClientTable, ControlTable, EngineTable, Grammar, LimitTable, LoadTable, Share, Slo,
+    SourceTable, TargetTable, Time, WorkloadTable, Written, number,
 };
 use inferometer_model::study::{Prompts, RunOrder, StopAt};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -43,7 +43,8 @@ pub(crate) struct ExperimentArguments {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "duration")]
     #[arg(help_heading = "Load")]
     pub(crate) max_seconds: Option<Time>,
-    /// Extra header of every request, as "Name: value"; values are never stored
+    /// Extra header of every request, as "Name: value"; values are never stored. In a value {request}
+    /// stands for the name of the request, and {session} for that of its session
     #[arg(long = "header", value_name = "HEADER", help_heading = "Target")]
     pub(crate) headers: Vec<String>,
     /// Ask for whole answers instead of streams
@@ -95,6 +96,8 @@ pub(crate) struct Experiment {
     pub(crate) client: ClientTable,
     #[command(flatten)]
     pub(crate) limits: LimitTable,
+    #[command(flatten)]
+    pub(crate) control: ControlTable,
     // Few measure the embedded engine or a deployment of their own, and both have many flags.
     #[command(flatten)]
     pub(crate) engine: EngineTable,

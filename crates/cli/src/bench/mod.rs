@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_analysis::tool_result::{ResultRate, ToolResult};
-use inferometer_analysis::{Verdict, check_slos};
+use inferometer_analysis::{Verdict, check_goals};
 use inferometer_interchange::vllm::block;
 use inferometer_load::{SystemClock, Target};
 use inferometer_model::fetch::{Post, PostRequest};
@@ -62,7 +62,7 @@ fn serve(typed: &ServeBenchArguments) -> Result<ExitCode> {
     }
     let drafted = draft(&bench.experiment).map_err(theirs)?;
     let spec = drafted.resolve().map_err(theirs)?;
-    check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
+    check_goals(&spec).map_err(Failure::from_usage)?;
     let file = ResultFile::from_arguments(typed, &bench.figures)?;
     let inputs = Inputs::gather(&spec).map_err(ungathered)?;
     let planned = Planned::from_ingredients(spec, inputs);

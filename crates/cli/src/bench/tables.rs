@@ -6,7 +6,7 @@ use std::time::Duration;
 use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::spec::{
     AdapterChoice, ArrivalsKind, BodyTable, DatasetKind, Lengths, LoadTable, PerSecond, PinOutput,
-    Ramp, RampCurve, RampSegment, SourceName, SourceTable, TraceKind,
+    Ramp, RampCurve, RampSegment, SourceName, SourceTable, TraceKind, WarmUp,
 };
 use inferometer_model::{BaseUrl, file};
 use serde::Deserialize;
@@ -119,7 +119,7 @@ pub(super) fn load_table(typed: &ServeLoadArguments, recorded: bool) -> Result<L
     let requests = requests(typed)?;
     let load = LoadTable {
         requests: Some(requests),
-        warm_up: typed.num_warmups.filter(|requests| 0 < *requests),
+        warm_up: typed.num_warmups.filter(|requests| 0 < *requests).map(WarmUp::Requests),
         max_concurrency: typed.max_concurrency,
         ..LoadTable::default()
     };

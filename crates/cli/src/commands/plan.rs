@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use inferometer_analysis::outline::Outline;
-use inferometer_analysis::{ExtentFacts, LoadFacts, check_slos};
+use inferometer_analysis::{ExtentFacts, LoadFacts, check_goals};
 use inferometer_model::Spec;
 use inferometer_model::observations::{InputLength, Materials};
 use inferometer_model::plan::Bounds;
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     let drafted = draft(&arguments.experiment)?;
     config::announce(false);
     let spec = drafted.resolve()?;
-    check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
+    check_goals(&spec).map_err(Failure::from_usage)?;
     let mut inputs = Inputs::gather(&spec)?;
     if arguments.save.is_some() && inputs.wants_correction() {
         correct_lengths(&spec, &drafted.secrets, &mut inputs);
@@ -172,7 +172,7 @@ fn page(planned: &Planned, repeat: &Repetition, outlined: &Outline) -> String {
         ("api", format!("{}, {streamed}", spec.api)),
         ("load", load::shape(&LoadFacts::new(&spec.load), unit)),
         ("requests", requests(spec, plan.bounds())),
-        ("warm-up", format_warm_up(spec.load.warm_up, "the run")),
+        ("warm-up", format_warm_up(&spec.load, "the run")),
         ("runs", runs),
         ("prompts", format!("{source}{tokenizer}")),
         ("lengths", lengths(materials, inputs.wants_correction())),

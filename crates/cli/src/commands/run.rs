@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use inferometer_analysis::compliance::{
     AUDIT_COMMITMENT, AUDIT_DRAWN, AUDIT_NONCE, commitment, seed_of_nonces,
 };
-use inferometer_analysis::{Summary, ThresholdVerdict, Verdict, check_slos};
+use inferometer_analysis::{Summary, ThresholdVerdict, Verdict, check_goals};
 use inferometer_model::spec::TargetSpec;
 use inferometer_runner::measurement::{Planned, Run};
 use inferometer_runner::{Runner, Session, embedded};
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let WorkerArguments { scheduler, stripe, .. } = workers;
     let scheduled = if stripe.is_none() { Scheduled::new(scheduler, experiment)? } else { None };
     let Drafted { secrets, repetition, restart_timeout, .. } = drafted;
-    check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
+    check_goals(&spec).map_err(Failure::from_usage)?;
     if 1 < repetition.runs.get() && !results.dry_run {
         let plan = StudyPlan::repeated(spec, repetition, secrets);
         let workers = scheduled.map(Scheduled::boxed);
@@ -124,7 +124,7 @@ pub(crate) fn show(
     results: &ResultArguments,
     session: &Session,
 ) -> Result<ExitCode> {
-    let Run { summary, directory, server_failure } = run;
+    let Run { summary, directory, late_failure } = run;
     let outcomes = requirements.judge(std::slice::from_ref(&summary))?;
     report_files::write_run(&directory);
     output::result(&page(&summary, &directory, &outcomes, results.page.format()))?;
@@ -132,7 +132,7 @@ pub(crate) fn show(
         exit_of_run(&summary, results.strict, session).or_else(|| requirements.exit(&outcomes));
     let written =
         requirements.write_files(&[Judged { runs: vec![summary], results: Vec::new(), outcomes }]);
-    if let Some(failure) = server_failure {
+    if let Some(failure) = late_failure {
         return Ok(output::report(&failure));
     }
     Ok(exit.max(written).map_or(ExitCode::SUCCESS, ExitCode::from))
@@ -151,7 +151,7 @@ pub(crate) fn exit_of(summary: &Summary, strict: bool) -> Option<Exit> {
         Verdict::Degraded if strict => Some(Exit::RunInvalid),
         Verdict::Degraded | Verdict::Simulated | Verdict::Valid => {
             let missed = summary.slos.iter().any(|slo| slo.verdict == ThresholdVerdict::Missed);
-            missed.then_some(Exit::PromiseMissed)
+            (missed || summary.run.stop.is_abort()).then_some(Exit::PromiseMissed)
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use inferometer_analysis::check_slos;
+use inferometer_analysis::check_goals;
 use inferometer_model::spec::{ClientTable, TargetTable};
 use inferometer_model::study::Repetition;
 use inferometer_model::{Spec, SpecDraft};
@@ -29,7 +29,7 @@ use crate::output;
 use crate::requirements::{Judged, Requirements, with_enough_requests};
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
-use crate::simulation::{SimulationSummary, Simulator, Times, VirtualEngine};
+use crate::simulation::{SimulationSummary, Simulator, Times, VirtualEngine, check_virtual};
 use crate::study::{Begin, StudyPlan};
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode> {
@@ -90,13 +90,20 @@ pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec> 
     let draft = SpecDraft {
         url: None,
         deployment: None,
-        target: TargetTable { connections: None, http2: None, insecure: None, ..draft.target },
+        target: TargetTable {
+            replica: None,
+            connections: None,
+            http2: None,
+            insecure: None,
+            ..draft.target
+        },
         client: ClientTable::default(),
         cores_allowed: Vec::new(),
         ..draft
     };
     let spec = drafted.resolve_seeded(draft, || 1)?;
-    check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
+    check_goals(&spec).map_err(Failure::from_usage)?;
+    check_virtual(&spec)?;
     if !spec.api.generates() {
         return Err(Failure::usage(format!("{} generates no tokens to simulate", spec.api))
             .hint("simulate an API that generates text, such as --api chat"));

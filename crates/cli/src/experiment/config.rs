@@ -46,7 +46,9 @@ const RESULTS: &str = "results";
 /// Tables that say which server is measured, and how it is reached.
 pub(crate) const SERVER_TABLES: &[&str] = &["target", "engine", "deploy", "client"];
 /// Keys that could run a command, read a key, or accept any server's certificate.
-const UNSAFE_KEYS: [&str; 8] = [
+const UNSAFE_KEYS: [&str; 10] = [
+    "control.after_run",
+    "control.before_run",
     "deploy",
     "kubernetes",
     "slurm",

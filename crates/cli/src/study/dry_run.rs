@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use inferometer_model::deployment::DeploymentHow;
-use inferometer_model::spec::{Extent, LoadShape, Price, Rate, TargetSpec};
+use inferometer_model::spec::{Extent, Load, LoadShape, Price, Rate, TargetSpec};
 use inferometer_model::study::{
     Cell as MatrixCell, Level, Matrix, Prompts, Question, Search, StudySpec, Suite,
 };
@@ -256,7 +256,7 @@ impl<'a> Outline<'a> {
                 let source = workload.source.kind().name();
                 all.push(("servers", names.join(", ")));
                 all.push(("workload", format!("{source}, {api}, {streamed}")));
-                all.push(("warm-up", format_warm_up(load.warm_up, "each run")));
+                all.push(("warm-up", format_warm_up(load, "each run")));
             }
         }
         let is_matrix = self.study.matrix().is_some();
@@ -473,11 +473,12 @@ fn deployed_by(first: &TargetSpec) -> String {
     format!("{}, the first by: {how}", deployment.how.kind())
 }
 
-/// The requests of a warm-up; `when` is what follows it.
-pub(crate) fn format_warm_up(requests: u64, when: &str) -> String {
-    match requests {
-        0 => "none".to_owned(),
-        requests => format!("{} before {when}, not counted", counted(requests, "request")),
+/// The warm-up of a load; `when` is what follows it.
+pub(crate) fn format_warm_up(load: &Load, when: &str) -> String {
+    match (load.warm_up, load.warm_up_time) {
+        (0, Duration::ZERO) => "none".to_owned(),
+        (0, time) => format!("{} before {when}, not counted", fmt::duration(time)),
+        (requests, _) => format!("{} before {when}, not counted", counted(requests, "request")),
     }
 }
 

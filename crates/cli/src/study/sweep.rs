@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use inferometer_analysis::check_slos;
+use inferometer_analysis::check_goals;
 use inferometer_model::endpoint::BaseUrlError;
 use inferometer_model::spec::{Extent, LoadShape, LoadTable, PerSecond, Rate, Slo};
 use inferometer_model::study::{
@@ -277,7 +277,7 @@ pub(super) fn spec_at_levels(
         first.get_or_insert(spec);
     }
     let first = first.ok_or_else(|| Failure::usage("there is no level to measure at"))?;
-    check_slos(&first.slos, first.workload.streaming).map_err(Failure::from_usage)?;
+    check_goals(&first).map_err(Failure::from_usage)?;
     Ok(first)
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use inferometer_model::SpecDraft;
 use inferometer_model::endpoint::Api;
 use inferometer_model::spec::{
-    EngineTable, Lengths, LoadTable, SourceName, SourceTable, TargetTable, WorkloadTable,
+    EngineTable, Lengths, LoadTable, SourceName, SourceTable, TargetTable, WarmUp, WorkloadTable,
 };
 use inferometer_model::study::{
     Condition, Level, Prompts, Question, Repetition, RunOrder, Scenario, StudySpec, Suite,
@@ -52,7 +52,7 @@ impl Common {
         let load = LoadTable {
             concurrency: Some(asks.concurrency[0]),
             requests: Some(asks.requests),
-            warm_up: Some(1),
+            warm_up: Some(WarmUp::Requests(1)),
             ..LoadTable::default()
         };
         let draft = SpecDraft {

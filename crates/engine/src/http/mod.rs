@@ -23,6 +23,8 @@ pub(crate) struct Request<'a> {
     pub(crate) body: &'a [u8],
     /// The client's `x-request-id`.
     pub(crate) id: Option<&'a [u8]>,
+    /// The client's `x-session-id`.
+    pub(crate) session: Option<&'a [u8]>,
     /// What the client gives as its key.
     pub(crate) keys: GivenKeys<'a>,
     /// Whether the connection ends with the reply.
@@ -51,9 +53,17 @@ impl fmt::Debug for GivenKeys<'_> {
 impl Request<'_> {
     /// The client's id as it is kept; longer ones than any client makes are not, nor empty ones.
     pub(crate) fn id_text(&self) -> Option<String> {
-        let id = self.id.filter(|id| (1..=ID_BYTES_KEPT).contains(&id.len()))?;
-        Some(String::from_utf8_lossy(id).into_owned())
+        kept_text(self.id)
     }
+
+    pub(crate) fn session_text(&self) -> Option<String> {
+        kept_text(self.session)
+    }
+}
+
+fn kept_text(id: Option<&[u8]>) -> Option<String> {
+    let id = id.filter(|id| (1..=ID_BYTES_KEPT).contains(&id.len()))?;
+    Some(String::from_utf8_lossy(id).into_owned())
 }
 
 /// What the bytes so far are.
@@ -110,7 +120,15 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Parsed<'a>, 
     let path = target.split_once('?').map_or(target, |(path, _query)| path);
     // Replies have bodies, which a client that sent HEAD would take for the next reply.
     let close = facts.close || method == "HEAD";
-    let request = Request { method, path, body, id: facts.id, keys: facts.keys, close };
+    let request = Request {
+        method,
+        path,
+        body,
+        id: facts.id,
+        session: facts.session,
+        keys: facts.keys,
+        close,
+    };
     Ok(Parsed::Whole { request, length })
 }
 
@@ -121,6 +139,7 @@ struct HeaderFacts<'a> {
     expects_continue: bool,
     close: bool,
     id: Option<&'a [u8]>,
+    session: Option<&'a [u8]>,
     keys: GivenKeys<'a>,
 }
 
@@ -138,6 +157,7 @@ impl<'a> HeaderFacts<'a> {
                 self.close |= options.any(|it| it.trim_ascii().eq_ignore_ascii_case(b"close"));
             }
             12 if is("x-request-id") => self.id = Some(header.value),
+            12 if is("x-session-id") => self.session = Some(header.value),
             13 if is("authorization") => self.keys.bearer = bearer(header.value),
             14 if is("content-length") => {
                 let length = decimal(header.value);
@@ -185,6 +205,8 @@ pub(crate) enum Route {
     Generate(Api),
     Metrics,
     Steps,
+    /// Empties the prefix cache.
+    ResetCache,
     /// The vocabulary, in the form that the `tokenizers` library reads.
     Tokenizer,
     TokenizerConfig,
@@ -195,7 +217,7 @@ pub(crate) enum Route {
 }
 
 /// Every path with the methods that it takes. The first path of a route names it in the metrics.
-const ROUTES: [(&str, &str, Route); 17] = [
+const ROUTES: [(&str, &str, Route); 18] = [
     ("/v1/chat/completions", "POST", Route::Generate(Api::Chat)),
     ("/v1/completions", "POST", Route::Generate(Api::Completions)),
     ("/v1/responses", "POST", Route::Generate(Api::Responses)),
@@ -208,6 +230,7 @@ const ROUTES: [(&str, &str, Route); 17] = [
     ("/version", "GET", Route::Version),
     ("/metrics", "GET", Route::Metrics),
     ("/steps", "GET", Route::Steps),
+    ("/reset_prefix_cache", "POST", Route::ResetCache),
     ("/v1/models", "GET", Route::Models),
     ("/tokenizer.json", "GET", Route::Tokenizer),
     ("/tokenizer_config.json", "GET", Route::TokenizerConfig),
@@ -414,6 +437,7 @@ mod request_tests {
             path: "/v1/completions",
             body: b"body",
             id: Some(b"r-1"),
+            session: None,
             keys: GivenKeys { bearer: Some(b"k"), api_key: None },
             close: true,
         };
@@ -494,6 +518,7 @@ mod route_tests {
             path,
             body: b"",
             id: None,
+            session: None,
             keys: GivenKeys::default(),
             close: false,
         })

@@ -119,6 +119,15 @@ impl BlockPool {
         named.entry(name).and_modify(add).or_insert(Namesakes { oldest: id, newest: id });
     }
 
+    /// Forgets the names of all free blocks.
+    pub(super) fn forget_free(&mut self) {
+        for id in 1..=self.total() {
+            if self.is_free(id) {
+                self.forget(id);
+            }
+        }
+    }
+
     fn forget(&mut self, id: BlockId) {
         let Some(name) = self.names[id as usize].take() else { return };
         let older = std::mem::replace(&mut self.older[id as usize], NULL);

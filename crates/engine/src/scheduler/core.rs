@@ -122,6 +122,11 @@ impl<T: StepTime> Scheduler<T> {
         self.state.counters
     }
 
+    /// Empties the prefix cache but for what running requests use.
+    pub fn reset_cache(&mut self) {
+        self.state.pool.forget_free();
+    }
+
     /// Takes a request that arrives at `at_ns`, or as soon after as the past allows.
     pub fn submit(
         &mut self,

@@ -109,6 +109,11 @@ impl Core {
         self.events.metrics.render(self.scheduler.gauges(), self.scheduler.counters(), text);
     }
 
+    /// Forgets what no running request uses.
+    pub(crate) fn reset_cache(&mut self) {
+        self.scheduler.reset_cache();
+    }
+
     /// Requests that no step has had a part of.
     pub(crate) fn waiting(&self) -> usize {
         self.arrivals.len() + self.scheduler.gauges().waiting as usize

@@ -116,6 +116,10 @@ impl Serve {
                     let log = self.core.events.log.as_ref();
                     log.map_or_else(unlogged, |log| http::body("application/jsonl", log.text()))
                 }
+                Route::ResetCache => {
+                    self.core.reset_cache();
+                    http::empty()
+                }
                 Route::Tokenizer => {
                     let vocabulary = self.vocabulary;
                     Rc::clone(self.tokenizer.get_or_insert_with(|| {

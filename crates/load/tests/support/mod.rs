@@ -165,6 +165,8 @@ pub(crate) fn target_with(
         limits,
         credentials: Credentials::default(),
         request_id_prefix: "test".to_owned(),
+        cancel: None,
+        replicas: Vec::new(),
         kernel_stamps: true,
         tls: None,
     })

@@ -81,6 +81,12 @@ pub enum SpecError {
     RampUpOnOpenLoop,
     #[error("--ramp-up must end before the run does: it must be shorter than {0:?}")]
     RampUpTooLong(Duration),
+    #[error(
+        "--cancel ends streams after some tokens; remove --no-stream, or use an API that streams"
+    )]
+    CancelWithoutStream,
+    #[error("--cancel ends requests, and a session goes on from whole answers; leave one out")]
+    CancelSessions,
     #[error("--until combines --requests and --duration; set both, or leave --until out")]
     UntilWithoutBoth,
     #[error("{0} must be at least 1")]
@@ -156,6 +162,10 @@ pub enum SpecError {
     TelemetryOff(&'static str),
     #[error("--metrics-path must begin with a slash and have no spaces, such as /metrics")]
     MetricsPath,
+    #[error("--replica {0}: {1}")]
+    Replica(String, String),
+    #[error("--replica adds servers to the one that a URL names; give that URL too")]
+    ReplicaWithoutUrl,
     #[error("--metrics-url: {0}")]
     MetricsUrl(String),
     #[error("--telemetry-every must be from {least:?} to {most:?}")]

@@ -6,14 +6,15 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::Args;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
 use super::error::{Result, SpecError, at_most, refuse_first};
-use super::text::{PerSecond, Ramp, Time};
+use super::text::{Grammar, PerSecond, Ramp, Share, Time, count};
 use super::workload::{Replay, Ticks};
-use crate::whole::to_u64;
+use crate::PlannedRequest;
+use crate::whole::{spread, to_u64};
 
 pub(super) const RATE_MAX: f64 = 1e6;
 /// One request in eleven days: a lower rate is a typing error.
@@ -24,6 +25,7 @@ pub(super) const SPEED: RangeInclusive<f64> = 1e-3..=1e3;
 /// Gaps that vary ten times as much as Poisson's, to gaps that hardly vary.
 pub(super) const BURSTINESS: RangeInclusive<f64> = 0.01..=1_000.0;
 pub(super) const DURATION_MAX: Duration = Duration::from_hours(24 * 31);
+const CANCEL_AFTER: u32 = 16;
 const THINK_MAX: Duration = Duration::from_hours(24);
 /// Arrivals of an open loop are drawn beforehand, so their number is bounded.
 const ARRIVALS_MAX: f64 = 1e8;
@@ -79,9 +81,51 @@ pub struct LoadTable {
     /// With both --requests and --duration: continue until both are reached, or the first [default:
     /// both]
     pub until: Option<Until>,
-    /// Requests to send before the run, which are not counted [default: 0]
-    #[schemars(range(max = 1_000_000))]
-    pub warm_up: Option<u64>,
+    /// Share of the requests that the client ends before their answers are whole, as users do, such as
+    /// 10%: they are neither successes nor failures [default: none]
+    #[arg(long, value_name = "SHARE")]
+    pub cancel: Option<Share>,
+    /// Output tokens after which --cancel ends a request [default: 16]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub cancel_after: Option<u32>,
+    /// Requests to send before the run, which are not counted: a number, or for how long to send them,
+    /// such as 10s [default: 0]
+    #[arg(long, value_name = "N|TIME", visible_alias = "warmup")]
+    pub warm_up: Option<WarmUp>,
+}
+
+/// What is sent before a run and not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmUp {
+    Requests(u64),
+    Time(Duration),
+}
+
+impl Grammar for WarmUp {
+    fn read(text: &str) -> Result<Self, String> {
+        // One minute, and not a million requests.
+        if let Ok(time) = Duration::read(text) {
+            return Ok(Self::Time(time));
+        }
+        let wanted = |_| format!("`{text}` is neither a number of requests nor a time such as 10s");
+        count(text).map(Self::Requests).map_err(wanted)
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Self::Requests(requests) => requests.to_string(),
+            Self::Time(time) => time.write(),
+        }
+    }
+
+    fn schema() -> Schema {
+        json_schema!({
+            "type": ["integer", "string"],
+            "minimum": 0,
+            "maximum": 1_000_000,
+            "examples": [16, "10s"],
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, VariantArray)]
@@ -114,9 +158,34 @@ pub struct Load {
     pub extent: Extent,
     /// Requests that are sent before the run and not counted.
     pub warm_up: u64,
+    /// For how long such requests are sent instead of their number; zero where that is set.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub warm_up_time: Duration,
     /// The time over which the first requests of a closed loop are spread; zero sends them at once.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub ramp_up: Duration,
+    /// Requests that the client ends before their answers are whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<Cancel>,
+}
+
+/// Requests that the client ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cancel {
+    /// Of all requests, from 0 to 1.
+    pub share: f64,
+    /// Output tokens that one of them has received by then.
+    pub after: u32,
+}
+
+impl Cancel {
+    /// After how many tokens this request is ended. It follows from the recipe alone, so a plan that is
+    /// played again ends the same requests.
+    pub fn after(&self, request: &PlannedRequest) -> Option<u32> {
+        let bits = spread(request.prompt_seed ^ spread(request.id.0));
+        let unit = (bits >> 11) as f64 / (1_u64 << 53) as f64;
+        (unit < self.share).then_some(self.after)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -280,9 +349,25 @@ impl LoadTable {
         let shape = self.shape(recorded)?;
         let extent = self.extent(&shape)?;
         let ramp_up = self.ramp_up.map_or(Duration::ZERO, |time| time.0);
-        let load = Load { shape, extent, warm_up: self.warm_up.unwrap_or(0), ramp_up };
+        let (warm_up, warm_up_time) = (0, Duration::ZERO);
+        let cancel = self.cancel()?;
+        let load = Load { shape, extent, warm_up, warm_up_time, ramp_up, cancel };
+        let load = load.warmed_up(self.warm_up);
         load.check()?;
         Ok(load)
+    }
+
+    fn cancel(&self) -> Result<Option<Cancel>> {
+        match (self.cancel, self.cancel_after) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(SpecError::Stray { flag: "--cancel-after", needs: "--cancel" }),
+            (Some(_), Some(0)) => Err(SpecError::Zero("--cancel-after")),
+            (Some(Share(share)), after) => {
+                let after = after.unwrap_or(CANCEL_AFTER);
+                at_most("--cancel-after", after.into(), 1_000_000)?;
+                Ok(Some(Cancel { share, after }))
+            }
+        }
     }
 
     fn shape(&self, recorded: bool) -> Result<LoadShape> {
@@ -407,6 +492,17 @@ fn length(segments: &[RampSegment]) -> Duration {
 }
 
 impl Load {
+    /// With another warm-up, where one is given.
+    pub(super) fn warmed_up(self, warm_up: Option<WarmUp>) -> Self {
+        match warm_up {
+            None => self,
+            Some(WarmUp::Requests(warm_up)) => {
+                Self { warm_up, warm_up_time: Duration::ZERO, ..self }
+            }
+            Some(WarmUp::Time(warm_up_time)) => Self { warm_up: 0, warm_up_time, ..self },
+        }
+    }
+
     /// Checks that a load, typed or read from a saved plan, is within its bounds.
     pub fn check(&self) -> Result<()> {
         match &self.shape {
@@ -446,6 +542,9 @@ impl Load {
         if duration.is_some_and(|duration| duration <= self.ramp_up) || DURATION_MAX < self.ramp_up
         {
             return Err(SpecError::RampUpTooLong(duration.unwrap_or(DURATION_MAX)));
+        }
+        if DURATION_MAX < self.warm_up_time {
+            return Err(SpecError::LimitTooLong("--warm-up", DURATION_MAX));
         }
         at_most("--warm-up", self.warm_up, 1_000_000)
     }

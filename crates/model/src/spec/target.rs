@@ -28,6 +28,10 @@ pub struct TargetTable {
     /// measured
     #[arg(skip)]
     pub url: Option<String>,
+    /// Base URL of another replica of the server, over which requests are balanced, and sessions stay on one
+    /// of them; the flag may be repeated
+    #[arg(long, value_name = "URL")]
+    pub replica: Option<Vec<String>>,
     /// API to speak [default: chat]
     pub api: Option<Api>,
     /// Model to ask for [default: the first that /v1/models lists]
@@ -240,7 +244,18 @@ const PATH: &str = "/metrics";
 const EVERY_BOUNDS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
 
 impl TargetTable {
-    pub(super) fn telemetry(&self) -> Result<Option<TelemetrySpec>> {
+    /// The base URLs of the other replicas.
+    pub(super) fn replicas(&self) -> Result<Vec<BaseUrl>> {
+        let typed = self.replica.as_deref().unwrap_or_default();
+        at_most("--replica", typed.len() as u64, MetricsSource::COUNT_MAX as u64 - 1)?;
+        let parsed = typed.iter().map(|url| {
+            url.parse().map_err(|error| SpecError::Replica(url.clone(), format!("{error}")))
+        });
+        parsed.collect()
+    }
+
+    /// `servers` are all replicas; none where the server is deployed here or embedded.
+    pub(super) fn telemetry(&self, servers: &[BaseUrl]) -> Result<Option<TelemetrySpec>> {
         let devices = self.gpu_telemetry.clone();
         if self.telemetry == Some(Switch::Off) {
             let has_devices = devices.is_some_and(|devices| devices != DevicesAsked::Off);
@@ -263,7 +278,16 @@ impl TargetTable {
             return Err(SpecError::MetricsUrl(both.to_owned()));
         }
         at_most("--metrics-url", urls.len() as u64, MetricsSource::COUNT_MAX as u64)?;
-        let sources = urls.iter().map(|url| MetricsSource::parse(url)).collect::<Result<_>>()?;
+        let mut sources: Vec<MetricsSource> =
+            urls.iter().map(|url| MetricsSource::parse(url)).collect::<Result<_>>()?;
+        if sources.is_empty() && 1 < servers.len() {
+            let own = |base: &BaseUrl| {
+                let (role, path) = (MetricsRole::Replica, base.path(&path));
+                let base = BaseUrl { prefix: String::new(), ..base.clone() };
+                MetricsSource { role, base, path }
+            };
+            sources = servers.iter().map(own).collect();
+        }
         let every = self.telemetry_every.map_or(Duration::from_secs(1), |every| every.0);
         if !EVERY_BOUNDS.contains(&every) {
             let (least, most) = (*EVERY_BOUNDS.start(), *EVERY_BOUNDS.end());
@@ -491,12 +515,12 @@ mod tests {
 
     #[test]
     fn metrics_are_read_every_second_unless_telemetry_is_off() {
-        let spec = TargetTable::default().telemetry().unwrap().unwrap();
+        let spec = TargetTable::default().telemetry(&[]).unwrap().unwrap();
         assert_eq!((spec.path.as_str(), spec.every), ("/metrics", Duration::from_secs(1)));
         let off = TargetTable { telemetry: Some(Switch::Off), ..TargetTable::default() };
-        assert_eq!(off.telemetry(), Ok(None));
+        assert_eq!(off.telemetry(&[]), Ok(None));
         let torn = TargetTable { metrics_path: Some("/m".to_owned()), ..off };
-        assert_eq!(torn.telemetry(), Err(SpecError::TelemetryOff("--metrics-path")));
+        assert_eq!(torn.telemetry(&[]), Err(SpecError::TelemetryOff("--metrics-path")));
         assert_eq!(spec.devices, DevicesAsked::Auto);
         let older: TelemetrySpec =
             serde_json::from_str(r#"{"path":"/metrics","every":{"secs":1,"nanos":0}}"#).unwrap();
@@ -507,7 +531,7 @@ mod tests {
     fn sources_of_metrics_have_a_role_and_a_path() {
         let parsed = |text: &str| {
             let table = TargetTable { metrics_url: Some(vec![text.to_owned()]), ..<_>::default() };
-            let mut sources = table.telemetry()?.unwrap().sources;
+            let mut sources = table.telemetry(&[])?.unwrap().sources;
             let MetricsSource { role, base, path } = sources.remove(0);
             Ok::<_, SpecError>(format!("{role} {base} {path}"))
         };
@@ -544,21 +568,24 @@ mod tests {
             metrics_path: Some("/m".to_owned()),
             ..<_>::default()
         };
-        assert!(matches!(both.telemetry(), Err(SpecError::MetricsUrl(_))));
+        assert!(matches!(both.telemetry(&[]), Err(SpecError::MetricsUrl(_))));
         let many = TargetTable { metrics_url: Some(vec!["h".to_owned(); 33]), ..<_>::default() };
-        assert!(many.telemetry().is_err());
+        assert!(many.telemetry(&[]).is_err());
     }
 
     #[test]
     fn a_path_is_a_path_and_a_period_is_bounded() {
         for path in ["metrics", "", "/a b", "/a\r\nHost: x", "/m#f"] {
             let table = TargetTable { metrics_path: Some(path.to_owned()), ..<_>::default() };
-            assert_eq!(table.telemetry(), Err(SpecError::MetricsPath), "{path}");
+            assert_eq!(table.telemetry(&[]), Err(SpecError::MetricsPath), "{path}");
         }
         for ms in [0, 99, 60_001] {
             let telemetry_every = Some(Duration::from_millis(ms).into());
             let table = TargetTable { telemetry_every, ..TargetTable::default() };
-            assert!(matches!(table.telemetry(), Err(SpecError::TelemetryEvery { .. })), "{ms} ms");
+            assert!(
+                matches!(table.telemetry(&[]), Err(SpecError::TelemetryEvery { .. })),
+                "{ms} ms"
+            );
         }
     }
 

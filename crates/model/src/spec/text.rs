@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use strum::VariantArray;
 
 use super::{
-    AdapterChoice, ArrivalsKind, Counting, DatasetKind, DevicesAsked, EngineGeneration, History,
-    Lengths, PinOutput, Price, RampCurve, RampSegment, SchedulingPolicy, SessionKind, SourceName,
-    Switch, ThinkKind, Ticks, TraceKind, Until,
+    AbortOn, AdapterChoice, ArrivalsKind, Counting, DatasetKind, DevicesAsked, EngineGeneration,
+    History, Hook, Lengths, PinOutput, Price, RampCurve, RampSegment, SchedulingPolicy,
+    SessionKind, SourceName, Switch, ThinkKind, Ticks, TraceKind, Until, WarmUp,
 };
 use crate::deployment::{DeployKind, Renewal};
 use crate::endpoint::Api;
@@ -122,7 +122,7 @@ macro_rules! written_as_text {
 }
 
 written_as_text!([T: Grammar] Written<T>, [] PerSecond, [] Ramp, [] CoreList, [] ImageSize, [] Share);
-written_as_text!([] DevicesAsked, [] Price);
+written_as_text!([] DevicesAsked, [] Price, [] AbortOn, [] Hook, [] WarmUp);
 schema_of_grammar!([] Lengths);
 
 /// A number as people write it: `0.5`, `1_000`, `1,000`, `2k` or `1.5m`, where k is a thousand, m a

@@ -448,7 +448,7 @@ impl<'a> NarratedRow<'a> {
     /// The outcome of most of the failed requests.
     pub(super) fn failure_class(&self) -> Option<&'static str> {
         let is_failure = |outcome: &Outcome| {
-            !matches!(outcome, Outcome::Ok | Outcome::Cancelled | Outcome::NotSent)
+            !outcome.is_by_client() && !matches!(outcome, Outcome::Ok | Outcome::NotSent)
         };
         let count = |outcome: &Outcome| -> u64 {
             self.found.all_runs().map(|run| run.count(*outcome)).sum()

@@ -503,7 +503,12 @@ fn groups(summary: &Summary) -> impl Iterator<Item = Section> {
     });
     let parts = summary.parts.iter();
     let parts = parts.map(|part| group(&terminal_line(&part.part, NAME_MAX), &part.figures));
+    /// Characters of a URL.
+    const URL_MAX: usize = 40;
+    let urls = summary.urls.iter();
+    let urls = urls.map(|url| group(&terminal_line(&url.part, URL_MAX), &url.figures));
     let groups = [
+        ("urls", "Base URLs (ms)", "URL", urls.collect()),
         ("turns", "Turns (ms)", "Turn", turns.collect::<Vec<_>>()),
         ("parts", "Parts (ms)", "Part", parts.collect()),
     ];

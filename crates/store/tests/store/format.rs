@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use inferometer_model::observations::{CalibrationFacts, ErrorFacts, WarmUpFacts};
-use inferometer_model::spec::{DevicesAsked, LoadTable, Ramp, RampSegment, TargetTable};
+use inferometer_model::spec::{DevicesAsked, LoadTable, Ramp, RampSegment, TargetTable, WarmUp};
 use inferometer_model::telemetry::gather;
 use inferometer_model::{JournalEntry, Manifest, Spec, SpecDraft};
 use inferometer_store::{RunDirectory, StoredRun};
@@ -49,7 +49,7 @@ fn spec() -> Spec {
         max_concurrency: Some(8),
         requests: Some(5),
         duration: Some(OVER.into()),
-        warm_up: Some(3),
+        warm_up: Some(WarmUp::Requests(3)),
         ..LoadTable::default()
     };
     // The fixture is older than the question about GPUs: nobody was asked.

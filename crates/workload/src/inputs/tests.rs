@@ -195,7 +195,10 @@ fn a_warm_up_carries_what_the_run_carries() {
     };
     let source = SourceTable { dataset: Some(data), ..SourceTable::default() };
     let workload = WorkloadTable { source, body, ..WorkloadTable::default() };
-    let load = LoadTable { warm_up: Some(4), ..LoadTable::default() };
+    let load = LoadTable {
+        warm_up: Some(inferometer_model::spec::WarmUp::Requests(4)),
+        ..LoadTable::default()
+    };
     let spec = SpecDraft { workload, load, ..SpecDraft::default() }.resolve().unwrap();
     let inputs = Inputs::gather(&spec).unwrap();
     let (run, _) = make_plan(&spec, &inputs);

@@ -16,7 +16,7 @@ use inferometer_model::deployment::{
 use inferometer_model::observations::{Endpoint, FileFacts, Materials, Simulated, TokenizerFacts};
 use inferometer_model::record::FinishReason;
 use inferometer_model::spec::{
-    Adapters, BodySpec, DatasetSpec, DevicesAsked, FixedPrompt, MetricsSource, MixPart,
+    Adapters, BodySpec, Control, DatasetSpec, DevicesAsked, FixedPrompt, MetricsSource, MixPart,
     SessionsSpec, Source, Spec, TargetSpec, TelemetrySpec, TraceSpec, Workload,
 };
 use inferometer_model::stripe::{HostFacts, MergeFacts, StripeFacts, WorkerFacts, WorkerRun};
@@ -203,14 +203,15 @@ fn redact_manifest(manifest: &mut Manifest) {
 #[rustfmt::skip]
 fn redact_spec(spec: &mut Spec) {
     let Spec {
-        target, engine, model, workload, telemetry, header_names, metadata, server_info,
-        api: _, load: _, seed: _, connections: _, client: _, limits: _, slos: _, price: _,
+        target, replicas, engine, model, workload, telemetry, header_names, metadata, server_info,
+        control, api: _, load: _, seed: _, connections: _, client: _, limits: _, slos: _, price: _,
     } = spec;
     match target {
         TargetSpec::Embedded => {}
         TargetSpec::Url(url) => strike_url(url),
         TargetSpec::Deployed(deployment) => redact_deployment(deployment),
     }
+    replicas.iter_mut().for_each(strike_url);
     // The other options of the engine are numbers and kinds.
     [&mut engine.profile, &mut engine.hardware, &mut engine.model, model]
         .into_iter()
@@ -233,6 +234,8 @@ fn redact_spec(spec: &mut Spec) {
             strike_url(url);
         }
     }
+    let Control { before_run, after_run, abort_on: _ } = control;
+    (before_run.clear(), after_run.clear());
     strike_all(header_names.iter_mut().chain(tokenizer).chain(server_info));
     metadata.retain(|key, _| AUDIT_KEYS.contains(&key.as_str()));
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use inferometer_model::spec::{EngineTable, Lengths};
+use inferometer_model::spec::{EngineTable, Lengths, WarmUp};
 use inferometer_model::study::Condition;
 use inferometer_report::escape::terminal;
 use inferometer_runner::fit::row_of_run;
@@ -75,7 +75,7 @@ impl Probe<'_> {
         let rounds = tables.repeat.runs.unwrap_or(1).saturating_mul(KINDS);
         let runs = levels.unwrap_or(u32::MAX).saturating_mul(rounds).max(1);
         let load = &mut tables.load;
-        load.warm_up.get_or_insert(WARM_UP);
+        load.warm_up.get_or_insert(WarmUp::Requests(WARM_UP));
         if load.requests.is_none() {
             load.duration.get_or_insert((self.time / runs).into());
         }

@@ -29,7 +29,7 @@ fn tick(elapsed_s: u64, ok: u64) -> ProgressTick {
     };
     let bounds = Bounds { requests: Some(100), release_before: None, requests_min: 0, slots: None };
     ProgressTick {
-        counts: ProgressView { started: ok + 18, ok, failed: 2, output_events: 0 },
+        counts: ProgressView { started: ok + 18, ok, failed: 2, abandoned: 0, output_events: 0 },
         bounds,
         elapsed: Duration::from_secs(elapsed_s),
         live,

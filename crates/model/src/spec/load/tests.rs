@@ -103,7 +103,7 @@ fn numbers_out_of_bounds_are_refused() {
     assert_eq!(refused(&none), SpecError::Zero("--requests"));
     let none = LoadTable { duration: Some(Duration::ZERO.into()), ..draft() };
     assert_eq!(refused(&none), SpecError::BadDuration(DURATION_MAX));
-    let many = LoadTable { warm_up: Some(u64::MAX), ..draft() };
+    let many = LoadTable { warm_up: Some(WarmUp::Requests(u64::MAX)), ..draft() };
     assert!(matches!(refused(&many), SpecError::TooLarge { name: "--warm-up", .. }));
     let many = LoadTable { max_concurrency: Some(u32::MAX), ..open_draft() };
     assert!(matches!(refused(&many), SpecError::TooLarge { name: "--max-concurrency", .. }));
@@ -258,7 +258,9 @@ fn typed() -> Vec<(LoadTable, bool)> {
     let ramp = vec![RampSegment { from_per_s: 1.0, to_per_s: 5.0, over: Duration::from_mins(2) }];
     let drafts = [
         draft(),
-        LoadTable { think_time: minute, warm_up: Some(3), ..draft() },
+        LoadTable { think_time: minute, warm_up: Some(WarmUp::Requests(3)), ..draft() },
+        LoadTable { warm_up: Some(WarmUp::Time(Duration::from_secs(10))), ..draft() },
+        LoadTable { cancel: Some(Share(0.1)), cancel_after: Some(20), ..draft() },
         LoadTable { think_time: minute, think: Some(ThinkKind::Exponential), ..draft() },
         LoadTable { duration: minute, requests: Some(9), ..draft() },
         LoadTable { rate: Some(PerSecond(f64::INFINITY)), max_concurrency: Some(4), ..draft() },
@@ -325,4 +327,32 @@ fn the_area_under_a_rate_is_what_to_expect() {
     assert_expected(&doubling, 5, 5.0 / 2.0_f64.ln());
     assert_expected(&doubling, 10, area);
     assert_expected(&doubling, 25, area + 60.0);
+}
+
+#[test]
+fn a_warm_up_is_a_number_or_a_time() {
+    let read = |text| WarmUp::read(text);
+    assert_eq!(read("2k"), Ok(WarmUp::Requests(2_000)));
+    assert_eq!(read("10s"), Ok(WarmUp::Time(Duration::from_secs(10))));
+    assert_eq!(read("1m"), Ok(WarmUp::Time(Duration::from_mins(1))), "and not a million");
+    assert!(read("soon").unwrap_err().contains("such as 10s"));
+    let by_time = LoadTable { warm_up: read("10s").ok(), ..LoadTable::default() };
+    let load = by_time.resolve(false).unwrap();
+    assert_eq!((load.warm_up, load.warm_up_time), (0, Duration::from_secs(10)));
+    let by_number = load.warmed_up(Some(WarmUp::Requests(3)));
+    assert_eq!((by_number.warm_up, by_number.warm_up_time), (3, Duration::ZERO));
+}
+
+#[test]
+fn the_share_of_cancelled_requests_is_that_which_was_asked_for() {
+    let cancel = Cancel { share: 0.1, after: 20 };
+    let asked = |id, prompt_seed| {
+        let alone = PlannedRequest::alone(crate::RequestId(id), crate::Release::WhenSlotFree);
+        cancel.after(&PlannedRequest { prompt_seed, ..alone })
+    };
+    // Also where all prompts are alike.
+    for seed_of in [|_| 0, |id: u64| id, |id: u64| id << 32] {
+        let ended = (0..20_000).filter(|id| asked(*id, seed_of(*id)) == Some(20)).count();
+        assert!((1_800..2_200).contains(&ended), "{ended} of 20,000");
+    }
 }

@@ -386,7 +386,7 @@ fn gantt_row(request: &RequestRow) -> GanttRow {
         ending: match (request.outcome, request.why) {
             (Outcome::Ok, RowReason::Slowest) => GanttEnding::Slowest,
             (Outcome::Ok, _) => GanttEnding::Ok,
-            (Outcome::Cancelled, _) => GanttEnding::Cancelled,
+            (Outcome::Cancelled | Outcome::Abandoned, _) => GanttEnding::Cancelled,
             _ => GanttEnding::Failed,
         },
         note: format!("{}, {took} s{tokens}", request.outcome),
@@ -398,8 +398,7 @@ fn request_finding(summary: &Summary) -> String {
     let rows = summary.figures.requests.rows.iter();
     let slowest =
         rows.filter(|row| row.outcome == Outcome::Ok).max_by(|a, b| took(a).total_cmp(&took(b)));
-    let fine = summary.count(Outcome::Ok) + summary.count(Outcome::Cancelled);
-    let failed = count(summary.attempted.saturating_sub(fine));
+    let failed = count(summary.failed().saturating_sub(summary.count(Outcome::Cancelled)));
     let failures = format!("{failed} of {} sent requests failed", count(summary.attempted));
     let Some(slowest) = slowest else {
         return format!("No request that is drawn ended ok; {failures}.");
