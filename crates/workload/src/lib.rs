@@ -7,6 +7,7 @@ mod data_file;
 mod dataset;
 pub mod fingerprint;
 pub mod gamma;
+pub mod hub;
 pub mod inputs;
 mod lengths;
 pub mod plan;

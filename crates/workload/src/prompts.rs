@@ -710,7 +710,6 @@ mod tests;
 #[cfg(test)]
 mod dataset_tests {
     use std::collections::BTreeMap;
-    use std::path::PathBuf;
 
     use inferometer_model::Prompt;
     use inferometer_model::observations::FileFacts;
@@ -732,8 +731,7 @@ mod dataset_tests {
         let facts = FileFacts { name, kind, sha256, items: 5, dropped: BTreeMap::new() };
         let dataset =
             Arc::new(Dataset { items: (0..5).map(item).collect(), facts, notes: Vec::new() });
-        let spec =
-            DatasetSpec { path: PathBuf::new(), kind: None, input: None, output, keep_order };
+        let spec = DatasetSpec { output, keep_order, ..DatasetSpec::default() };
         DatasetPrompts::new(&spec, dataset, 3)
     }
 
@@ -837,7 +835,6 @@ mod alphabet_tests {
 mod mix_tests {
     use inferometer_model::spec::Lengths;
     use std::collections::BTreeMap;
-    use std::path::PathBuf;
 
     use super::*;
     use crate::dataset::{Dataset, Item};
@@ -863,8 +860,7 @@ mod mix_tests {
         let facts = FileFacts { name, kind, sha256, items: 0, dropped: BTreeMap::new() };
         let dataset =
             Arc::new(Dataset { items: (0..items).map(item).collect(), facts, notes: Vec::new() });
-        let path = PathBuf::new();
-        let spec = DatasetSpec { path, kind: None, input: None, output: None, keep_order };
+        let spec = DatasetSpec { keep_order, ..DatasetSpec::default() };
         Arc::new(DatasetPrompts::new(&spec, dataset, 3))
     }
 

@@ -117,7 +117,10 @@ impl Layer {
                 let Value::String(path) = path else { continue };
                 // A tokenizer may be a name on the hub, and the source of server facts a command.
                 let may_be_file = matches!(key.as_str(), "tokenizer" | "server_info");
-                if PATHS.contains(&key.as_str()) || (may_be_file && folder.join(&*path).exists()) {
+                let is_on_hub = key == "dataset" && path.starts_with("hf:");
+                if PATHS.contains(&key.as_str()) && !is_on_hub
+                    || (may_be_file && folder.join(&*path).exists())
+                {
                     *path = beside(path);
                 }
             }

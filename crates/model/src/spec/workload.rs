@@ -1,6 +1,7 @@
 //! `[workload]`: what is sent, as flags, as a table of a file, and resolved: where prompts come from,
 //! how long they and their answers are, and what else a body carries.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -77,11 +78,23 @@ pub struct SourceTable {
     pub prefix_zipf: Option<f64>,
     /// Synthetic words, or prompts as `vllm bench serve` draws them [default: synthetic]
     pub source: Option<SourceName>,
-    /// Prompts from a file or directory
+    /// Prompts from a file or directory, or from a dataset on the hub: ORG/NAME or hf:ORG/NAME, and
+    /// behind it perhaps a file of it
     #[arg(long, value_name = "PATH")]
     pub dataset: Option<PathBuf>,
     /// Format of the dataset [default: recognized by its name and beginning]
     pub dataset_kind: Option<DatasetKind>,
+    /// Configuration of a dataset that has several, as its files or folders are called
+    #[arg(long, value_name = "NAME")]
+    pub dataset_config: Option<String>,
+    /// Split of a dataset that has several [default: train]
+    #[arg(long, value_name = "NAME")]
+    pub dataset_split: Option<String>,
+    /// Which column is what, as PART=COLUMN: prompt, messages, conversations, system, answer,
+    /// output_tokens or body; a dot leads into lists and objects, as in prompt=turns.0; the flag may
+    /// be repeated [default: columns of these names]
+    #[arg(long, value_name = "PART=COLUMN")]
+    pub dataset_column: Option<Vec<String>>,
     /// Ask in the order of the dataset instead of shuffling it by the seed
     pub keep_order: Option<bool>,
     /// The same prompt every time
@@ -288,7 +301,7 @@ pub struct VllmRandom {
     pub prefix_tokens: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatasetSpec {
     pub path: PathBuf,
     /// `None` is recognized by the file's name and beginning.
@@ -299,6 +312,52 @@ pub struct DatasetSpec {
     pub output: Option<Lengths>,
     /// In the order of the file; otherwise shuffled by the seed.
     pub keep_order: bool,
+    #[serde(default, skip_serializing_if = "DatasetPart::is_whole")]
+    pub part: DatasetPart,
+}
+
+/// Which files and columns of a dataset are used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DatasetPart {
+    pub config: Option<String>,
+    pub split: Option<String>,
+    /// The columns by what they are.
+    pub columns: BTreeMap<DatasetRole, String>,
+}
+
+impl DatasetPart {
+    fn is_whole(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a column of a dataset can be.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    Display,
+    VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum DatasetRole {
+    Prompt,
+    Messages,
+    /// Turns with a `value`, of which the first is the prompt and the second the answer.
+    Conversations,
+    /// Text of a system message before the prompt.
+    System,
+    /// An answer: those of the server get its length.
+    Answer,
+    OutputTokens,
+    Body,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, VariantArray)]
@@ -307,6 +366,9 @@ pub struct DatasetSpec {
 pub enum DatasetKind {
     ShareGpt,
     Jsonl,
+    /// A list of objects, each as a line of `jsonl`.
+    Json,
+    Parquet,
     Csv,
     /// A prompt to a line.
     Text,
@@ -570,6 +632,15 @@ impl SamplingTable {
     }
 }
 
+/// What a column is, and its name.
+fn column(text: &str) -> Result<(DatasetRole, String)> {
+    let known = |name: &str| DatasetRole::VARIANTS.iter().find(|role| role.to_string() == name);
+    let found = text.split_once('=').and_then(|(role, name)| Some((*known(role.trim())?, name)));
+    let found = found.filter(|(_, name)| !name.trim().is_empty());
+    let (role, name) = found.ok_or_else(|| SpecError::BadColumn(text.to_owned()))?;
+    Ok((role, name.trim().to_owned()))
+}
+
 /// Reads a JSON object from a flag.
 pub fn object(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text)
@@ -705,12 +776,18 @@ impl SourceTable {
             return Ok(Source::Trace(TraceSpec { path, kind: self.trace_kind, keep }));
         }
         if let Some(path) = self.dataset {
+            let columns = self.dataset_column.unwrap_or_default();
             return Ok(Source::Dataset(DatasetSpec {
                 path,
                 kind: self.dataset_kind,
                 input: self.input_tokens,
                 output: self.output_tokens,
                 keep_order: self.keep_order.unwrap_or(false),
+                part: DatasetPart {
+                    config: self.dataset_config,
+                    split: self.dataset_split,
+                    columns: columns.iter().map(|text| column(text)).collect::<Result<_>>()?,
+                },
             }));
         }
         if let Some(prefix) = prefix.filter(|prefix| input.most() <= prefix.tokens) {
@@ -738,6 +815,9 @@ impl SourceTable {
             (self.prefix_tokens.is_some() && !has_prefix, "--prefix-tokens", own),
             (dataset_kind.is_some() && dataset.is_none(), "--dataset-kind", "--dataset"),
             (self.keep_order == Some(true) && dataset.is_none(), "--keep-order", "--dataset"),
+            (self.dataset_config.is_some() && dataset.is_none(), "--dataset-config", "--dataset"),
+            (self.dataset_split.is_some() && dataset.is_none(), "--dataset-split", "--dataset"),
+            (self.dataset_column.is_some() && dataset.is_none(), "--dataset-column", "--dataset"),
             (self.trace_kind.is_some() && trace.is_none(), "--trace-kind", "--trace"),
             (self.keep.is_some() && trace.is_none(), "--keep", "--trace"),
             (

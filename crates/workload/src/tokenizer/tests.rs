@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 
 /// Three words, and one for all others.
-pub(super) fn small() -> String {
+pub(crate) fn small() -> String {
     json!({
         "version": "1.0",
         "truncation": {
@@ -28,7 +28,7 @@ pub(super) fn small() -> String {
     .to_string()
 }
 
-pub(super) fn hub(cache: &TempDir, endpoint: &str) -> Hub {
+pub(crate) fn hub(cache: &TempDir, endpoint: &str) -> Hub {
     let cache = cache.path().to_str().unwrap().to_owned();
     let endpoint = endpoint.to_owned();
     Hub::from_variables(move |name| match name {

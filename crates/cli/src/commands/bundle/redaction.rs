@@ -16,7 +16,7 @@ use inferometer_model::deployment::{
 use inferometer_model::observations::{Endpoint, FileFacts, Materials, Simulated, TokenizerFacts};
 use inferometer_model::record::FinishReason;
 use inferometer_model::spec::{
-    Adapters, BodySpec, DatasetSpec, DevicesAsked, FixedPrompt, MetricsSource, MixPart,
+    Adapters, BodySpec, DatasetPart, DatasetSpec, DevicesAsked, FixedPrompt, MetricsSource, MixPart,
     SessionsSpec, Source, Spec, TargetSpec, TelemetrySpec, TraceSpec, Workload,
 };
 use inferometer_model::stripe::{HostFacts, MergeFacts, StripeFacts, WorkerFacts, WorkerRun};
@@ -262,8 +262,11 @@ fn redact_source(source: &mut Source) {
         | Source::VllmRandom(_)
         | Source::Conversations(_)
         | Source::Agents(_) => {}
-        Source::Dataset(DatasetSpec { path, kind: _, input: _, output: _, keep_order: _ })
-        | Source::Trace(TraceSpec { path, kind: _, keep: _ })
+        Source::Dataset(DatasetSpec { path, part, kind: _, input: _, output: _, keep_order: _ }) => {
+            *path = PathBuf::from(REDACTED);
+            *part = DatasetPart::default();
+        }
+        Source::Trace(TraceSpec { path, kind: _, keep: _ })
         | Source::Sessions(SessionsSpec { path, kind: _, history: _ })
         | Source::Saved { path, chooses_output: _ } => *path = PathBuf::from(REDACTED),
         Source::Fixed(FixedPrompt { prompt, output: _ }) => strike(prompt),
