@@ -1,5 +1,6 @@
 //! The model's own tokenizer: what a text is in tokens, by the rules that the server counts with.
 
+mod convert;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -14,6 +15,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use self::convert::Format;
 use crate::data_file::hex;
 use crate::hub::{Hub, HubError, Repository, is_hub_name};
 
@@ -39,12 +41,13 @@ pub struct TokenizerParts {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerError {
     #[error(
-        "no tokenizer `{name}`: it is neither a file nor a directory with a tokenizer.json; \
+        "no tokenizer `{name}`: it is neither a file nor a directory with a tokenizer.json, a \
+         SentencePiece or tiktoken model, or a tekken.json; \
          give the path of one with --tokenizer"
     )]
     NoSuchPath { name: String },
     #[error(
-        "no tokenizer.json in {}; give the path of one with --tokenizer",
+        "no tokenizer.json, tokenizer.model or tekken.json in {}; give the path of one with --tokenizer",
         .directory.display()
     )]
     NoneInDirectory { directory: PathBuf },
@@ -71,9 +74,12 @@ impl Tokenizer {
         let bytes = file::read(path, BYTES_MAX)
             .map_err(|source| TokenizerError::Unreadable { path: path.to_owned(), source })?;
         let refuse = |reason| TokenizerError::NotATokenizer { path: path.to_owned(), reason };
-        let mut found = Self::parse(known_name(name), &bytes).map_err(refuse)?;
         let directory = path.parent().unwrap_or(Path::new("."));
         let config = read_config(directory)?;
+        let json = Format::detect(&bytes).convert(&bytes, &config).map_err(refuse)?;
+        let mut found = Self::parse(known_name(name), &json).map_err(refuse)?;
+        // The file names itself, whatever its format.
+        found.facts.sha256 = hex(&Sha256::digest(&bytes));
         found.special_names = special_names(&config, directory)?;
         found.template = ChatTemplate::read(directory, &config)?;
         Ok(found)
@@ -256,7 +262,16 @@ fn token_text(token: &Value) -> Option<&str> {
 
 const FILE: &str = "tokenizer.json";
 /// In the order in which they are looked for.
-const FILES: [&str; 1] = [FILE];
+const FILES: [&str; 8] = [
+    FILE,
+    "tekken.json",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.tiktoken",
+    "qwen.tiktoken",
+    "tiktoken.model",
+];
 /// Beside the tokenizer, where a model has them.
 #[cfg(feature = "hub")]
 const COMPANIONS: [&str; 4] = [

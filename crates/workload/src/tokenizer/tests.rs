@@ -85,7 +85,7 @@ fn what_is_missing_is_named_with_where_it_was_looked_for() {
     }
     assert!(error("./nowhere/tokenizer.json").contains("neither a file nor a directory"));
     assert!(error("../owner").contains("neither a file nor a directory"));
-    assert!(error(cache).contains("no tokenizer.json in"));
+    assert!(error(cache).contains("no tokenizer.json, tokenizer.model or tekken.json in"));
     fs::write(folder.path().join("tokenizer.json"), "{}").unwrap();
     assert!(error(cache).contains("is not a tokenizer"));
 }
