@@ -424,3 +424,22 @@ fn files_that_cannot_be_used_are_refused_with_the_place() {
         assert!(said.contains(words), "{flags:?}: {said}");
     }
 }
+
+#[test]
+fn the_server_counts_where_no_tokenizer_is_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine();
+    let words = |count| vec!["word"; count].join(" ");
+    let lines = [3, 8, 21].map(|count| json!({ "prompt": words(count) }).to_string());
+    std::fs::write(folder.path().join("data.jsonl"), lines.join("\n")).unwrap();
+    let url = engine.url();
+    let flags = ["--dataset", "data.jsonl", "--keep-order", "--requests", "3", "--tokenizer", &url];
+    let summary = run(&engine, folder.path(), &flags);
+    assert_eq!(asked(&observations(folder.path())), words_sent(&engine));
+    assert_eq!(summary["workload"]["audit"]["input"]["exact"], 3, "{summary}");
+    assert_eq!(summary["workload"]["tokenizer"]["name"], "/tokenize of the server");
+    let correction = &summary["workload"]["input_length"]["corrected"];
+    assert_eq!(correction["tokens_per_word"], 1.0, "{summary}");
+    let nowhere = refused(folder.path(), &["plan", "--tokenizer", "http://127.0.0.1:1"]);
+    assert!(nowhere.contains("/tokenize failed"), "{nowhere}");
+}

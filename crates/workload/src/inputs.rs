@@ -26,7 +26,7 @@ use crate::prompts::{
 use crate::saved::SavedPlan;
 use crate::sessions::{self, SessionPrompts, Sessions, SessionsError};
 use crate::text::{Frame, TextError, TextMaker};
-use crate::tokenizer::{Tokenizer, TokenizerParts};
+use crate::tokenizer::{ServerTokenizer, Tokenizer, TokenizerError, TokenizerParts};
 use crate::trace::{self, Trace};
 
 /// Everything that is read from outside, once.
@@ -77,23 +77,40 @@ impl Inputs {
         // A saved plan has its words already, and needs no tokenizer.
         let has_words = ids.is_some() || matches!(spec.workload.source, Source::Saved { .. });
         let name = spec.workload.tokenizer.as_deref().filter(|_| !has_words);
-        let tokenizer = name.map(Tokenizer::open).transpose()?.map(Arc::new);
-        let text = Arc::new(match &tokenizer {
-            Some(tokenizer) => TextMaker::exact(Arc::clone(tokenizer), frame_for(spec)?)?,
-            None => TextMaker::Estimating(None),
+        let with_template = spec.workload.counting == Counting::WithTemplate;
+        let (tokenizer, server) = match name {
+            Some(url) if ServerTokenizer::is_named(url) => {
+                if with_template {
+                    return Err(TokenizerError::ServerTemplate.into());
+                }
+                let with_special = frame_for(spec)? == Frame::SpecialTokens;
+                (None, Some(Arc::new(ServerTokenizer::open(url, with_special)?)))
+            }
+            name => (name.map(Tokenizer::open).transpose()?.map(Arc::new), None),
+        };
+        let text = Arc::new(match (&tokenizer, &server) {
+            (Some(tokenizer), _) => TextMaker::exact(Arc::clone(tokenizer), frame_for(spec)?)?,
+            (None, Some(server)) => TextMaker::Estimating(Some(server.correction()?)),
+            (None, None) => TextMaker::Estimating(None),
         });
         let besides = TokenizerParts {
-            template: spec.workload.counting == Counting::WithTemplate,
+            template: with_template,
             special_names: draws_ids(&spec.workload.source),
         };
-        let facts = tokenizer.as_ref().map(|tokenizer| tokenizer.facts_with(besides));
+        let facts = match (&tokenizer, &server) {
+            (Some(tokenizer), _) => Some(tokenizer.facts_with(besides)),
+            (None, server) => server.as_ref().map(|server| server.facts()),
+        };
         let materials = Materials {
             tokenizer: facts.clone(),
             input_length: text.input_length(),
             ..Materials::default()
         };
-        let mut reader = Reader { tokenizer, ids, spec, materials };
+        let counter =
+            PromptCounter { tokenizer: tokenizer.clone(), server: server.clone(), with_template };
+        let mut reader = Reader { tokenizer, counter, ids, spec, materials };
         let loaded = reader.load(&spec.workload.source)?;
+        server.map_or(Ok(()), |server| server.check())?;
         // First turns with a prefix begin with a system message.
         let has_system = match &loaded {
             Loaded::Conversations(spec) => spec.prefix.is_some(),
@@ -311,6 +328,7 @@ fn frame_for(spec: &Spec) -> Result<Frame, WorkloadError> {
 
 struct Reader<'a> {
     tokenizer: Option<Arc<Tokenizer>>,
+    counter: PromptCounter,
     /// Instead of a tokenizer, for those who send nothing.
     ids: Option<Alphabet>,
     spec: &'a Spec,
@@ -326,18 +344,18 @@ impl Reader<'_> {
                 Loaded::Sessions(Arc::new(sessions::draw_agents(spec, self.spec.seed)))
             }
             Source::Sessions(spec) => {
-                let (sessions, facts) = sessions::read(spec, &self.counter())?;
+                let (sessions, facts) = sessions::read(spec, &self.counter)?;
                 self.materials.files.push(facts);
                 self.materials.notes.extend(sessions.notes.iter().cloned());
                 Loaded::Sessions(Arc::new(sessions))
             }
             Source::Fixed(spec) => {
-                let tokens = self.counter().prompt(&Prompt::Text(spec.prompt.clone()));
+                let tokens = self.counter.prompt(&Prompt::Text(spec.prompt.clone()));
                 let tokens = tokens.ok_or(WorkloadError::TemplateRefuses)?;
                 Loaded::Fixed(spec.clone(), u32::try_from(tokens).unwrap_or(u32::MAX))
             }
             Source::Dataset(spec) => {
-                let dataset = dataset::read(spec, &self.counter())?;
+                let dataset = dataset::read(spec, &self.counter)?;
                 self.materials.files.push(dataset.facts.clone());
                 self.materials.notes.extend(dataset.notes.iter().cloned());
                 Loaded::Dataset(spec.clone(), Arc::new(dataset))
@@ -405,11 +423,6 @@ impl Reader<'_> {
             );
         }
         Ok(saved)
-    }
-
-    fn counter(&self) -> PromptCounter {
-        let with_template = self.spec.workload.counting == Counting::WithTemplate;
-        PromptCounter { tokenizer: self.tokenizer.clone(), with_template }
     }
 
     fn vllm_random(

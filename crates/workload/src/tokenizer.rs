@@ -1,6 +1,7 @@
 //! The model's own tokenizer: what a text is in tokens, by the rules that the server counts with.
 
 mod convert;
+mod server;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -16,6 +17,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use self::convert::Format;
+pub(crate) use self::server::ServerTokenizer;
 use crate::data_file::hex;
 use crate::hub::{Hub, HubError, Repository, is_hub_name};
 
@@ -53,6 +55,16 @@ pub enum TokenizerError {
     NoneInDirectory { directory: PathBuf },
     #[error(transparent)]
     Hub(#[from] HubError),
+    #[error(
+        "the server cannot count tokens: {url} {reason}; leave --tokenizer out to estimate lengths by \
+         words, or give the model's own tokenizer"
+    )]
+    Server { url: String, reason: String },
+    #[error(
+        "--count with-template needs the model's own tokenizer with its template; a server's \
+         /tokenize counts the prompt alone"
+    )]
+    ServerTemplate,
     #[error("cannot read {}: {source}", .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{} is not a tokenizer that can be used: {reason}", .path.display())]
