@@ -443,3 +443,26 @@ fn the_server_counts_where_no_tokenizer_is_here() {
     let nowhere = refused(folder.path(), &["plan", "--tokenizer", "http://127.0.0.1:1"]);
     assert!(nowhere.contains("/tokenize failed"), "{nowhere}");
 }
+
+#[test]
+fn a_batch_is_one_request_of_many_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine();
+    let tokenizer = word_tokenizer(folder.path());
+    let flags = ["--api", "embeddings", "--batch", "5", "--input-tokens", "uniform:3..40"];
+    let more = ["--tokenizer", &tokenizer, "--requests", "8"];
+    let summary = run(&engine, folder.path(), &[&flags[..], &more].concat());
+    let observed = observations(folder.path());
+    assert_eq!(asked(&observed), words_sent(&engine));
+    assert!(asked(&observed).iter().all(|tokens| 5 * 3 <= *tokens), "{:?}", asked(&observed));
+    assert_eq!(summary["workload"]["audit"]["input"]["exact"], 8, "{summary}");
+
+    let flags = ["plan", "--api", "rerank", "--batch", "3", "--input-tokens", "4"];
+    let ran = output(&[&flags[..], &["--requests", "2", "--save", "-"]].concat(), folder.path());
+    let line = text(&ran.stdout).lines().nth(1).unwrap().to_owned();
+    let request: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(request["messages"].as_array().unwrap().len(), 4, "a query and three documents");
+    assert_eq!(request["input_tokens"], 16);
+    let chat = refused(folder.path(), &["plan", "--api", "chat", "--batch", "3"]);
+    assert!(chat.contains("--batch") && chat.contains("embeddings"), "{chat}");
+}

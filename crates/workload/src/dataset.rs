@@ -4,6 +4,7 @@
 //! broken files of it in the tests.
 
 mod files;
+mod known;
 mod parquet;
 
 use std::collections::BTreeMap;
@@ -96,13 +97,14 @@ fn read_within(
     bounds: FileBounds,
 ) -> Result<Dataset, DatasetError> {
     let path = spec.path.as_path();
-    let Some(Located { files, name, part }) = files::locate(spec, hub, bounds.bytes)? else {
+    let Some(Located { files, name, part, known }) = files::locate(spec, hub, bounds.bytes)? else {
         return read_folder(path, spec.input.as_ref(), counter, bounds);
     };
     let mut collector = Collector {
         path,
         counter,
-        limits: Limits::NONE,
+        limits: known.map_or(Limits::NONE, |known| known.limits.clone()),
+        usual_output: known.and_then(|known| known.output),
         items_max: bounds.items,
         waiting: Vec::new(),
         items: Vec::new(),
@@ -247,6 +249,8 @@ struct Collector<'c> {
     path: &'c Path,
     counter: &'c dyn Counter,
     limits: Limits,
+    /// Tokens of an answer where the data says nothing.
+    usual_output: Option<u32>,
     items_max: u64,
     waiting: Vec<Raw>,
     items: Vec<Item>,
@@ -301,7 +305,11 @@ impl Collector<'_> {
                 let (path, bound) = (self.path.to_path_buf(), self.items_max);
                 return Err(DataFileError::TooMany { path, bound, what: "prompts" });
             }
-            let output_tokens = if matches!(raw.output, Output::Chosen(_)) { None } else { answer };
+            let output_tokens = match raw.output {
+                Output::Chosen(_) => None,
+                Output::Unknown => self.usual_output,
+                Output::Tokens(_) | Output::Reference(_) => answer,
+            };
             self.items.push(Item {
                 prompt: raw.prompt,
                 input_tokens: whole(input),
@@ -544,6 +552,14 @@ impl Collector<'_> {
         part: &DatasetPart,
         (path, place): (&Path, Position),
     ) -> Result<(), DataFileError> {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let is_other = part.only.iter().find(|(column, wanted)| {
+            value_at(&object, column).is_none_or(|value| text(value) != **wanted)
+        });
+        if let Some((column, wanted)) = is_other {
+            self.leave_out(&format!("{column} is not {wanted}"));
+            return Ok(());
+        }
         let item = renamed(object, part).and_then(item);
         let (raw, strangers) = item.map_err(|reason| DataFileError::Wrong {
             path: path.to_path_buf(),
@@ -551,7 +567,7 @@ impl Collector<'_> {
             reason,
         })?;
         // Who names columns knows of the others.
-        for stranger in strangers.iter().filter(|_| part.columns.is_empty()) {
+        for stranger in strangers.iter().filter(|it| is_stranger(it, part)) {
             self.ignore("key", stranger);
         }
         match raw {
@@ -567,6 +583,11 @@ impl Collector<'_> {
             }
         }
     }
+}
+
+/// Whether a column means nothing. Who names columns knows of the others.
+fn is_stranger(name: &str, part: &DatasetPart) -> bool {
+    part.columns.is_empty() && !part.only.contains_key(name)
 }
 
 /// The object with its columns under the names that they have here.
@@ -734,7 +755,8 @@ fn read_table(
     }
     // The names that the columns have for us, where they have any.
     let known = ["prompt"].into_iter().chain(OUTPUT_KEYS);
-    let known: Vec<&str> = known.chain(part.columns.values().map(String::as_str)).collect();
+    let named = part.columns.values().chain(part.only.keys()).map(String::as_str);
+    let known: Vec<&str> = known.chain(named).collect();
     let (mut used, mut strangers) = (Vec::new(), Vec::new());
     for (place, name) in table.columns().enumerate() {
         match known.iter().find(|known| known.eq_ignore_ascii_case(name)) {

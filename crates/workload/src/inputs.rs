@@ -20,8 +20,8 @@ use crate::dataset::{self, Dataset};
 use crate::lengths::Draw;
 use crate::plan::Stream;
 use crate::prompts::{
-    Alphabet, DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts, REQUESTS_OPEN_ENDED,
-    Repeated, Shares, Synthetic, TracePrompts, Users, VllmRandom, WarmUp,
+    Alphabet, Batched, DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts,
+    REQUESTS_OPEN_ENDED, Repeated, Shares, Synthetic, TracePrompts, Users, VllmRandom, WarmUp,
 };
 use crate::saved::SavedPlan;
 use crate::sessions::{self, SessionPrompts, Sessions, SessionsError};
@@ -196,6 +196,7 @@ impl Inputs {
         }
         let has_sessions = matches!(self.loaded, Loaded::Conversations(_) | Loaded::Sessions(_));
         let users = if has_sessions { Users::Conversations } else { Users::Requests };
+        let prompts = batched(prompts, spec);
         Arc::new(Decorated::new(prompts, &spec.workload.body, users, spec.seed))
     }
 
@@ -209,6 +210,7 @@ impl Inputs {
             Arc::new(WarmUp { lengths, text: self.text(), seed: spec.seed })
         };
         let seed = Stream::new(spec.seed, "warm-up-bodies", 0).bits();
+        let words = batched(words, spec);
         Arc::new(Decorated::new(words, &spec.workload.body, Users::Requests, seed))
     }
 
@@ -293,6 +295,20 @@ impl Loaded {
             }
         };
         (asked < shortest).then_some(shortest)
+    }
+}
+
+/// How many texts a request has.
+fn texts_per_request(spec: &Spec) -> u32 {
+    let batch = spec.workload.body.batch;
+    batch.map_or(1, |batch| batch + u32::from(spec.api == Api::Rerank))
+}
+
+/// The prompts in batches, where they are asked for.
+fn batched(prompts: Arc<dyn Prompts>, spec: &Spec) -> Arc<dyn Prompts> {
+    match spec.workload.body.batch {
+        None => prompts,
+        Some(_) => Arc::new(Batched { inner: prompts, size: texts_per_request(spec) }),
     }
 }
 
@@ -433,6 +449,7 @@ impl Reader<'_> {
     ) -> Result<VllmRandom, WorkloadError> {
         let words = self.tokenizer.clone().map(Alphabet::Words);
         let alphabet = words.or_else(|| self.ids.clone()).ok_or(WorkloadError::NoTokenizer)?;
+        let requests = requests.map(|it| it.saturating_mul(texts_per_request(self.spec).into()));
         VllmRandom::new(spec, alphabet, seed, requests)
     }
 

@@ -108,6 +108,54 @@ impl Prompts for Repeated {
     }
 }
 
+/// Several prompts of a source in each request, for APIs that take lists.
+#[derive(Debug)]
+pub(crate) struct Batched {
+    pub(crate) inner: Arc<dyn Prompts>,
+    pub(crate) size: u32,
+}
+
+impl Batched {
+    /// The prompts of a request, as requests of the source by themselves.
+    fn parts(&self, id: u64) -> impl Iterator<Item = PlannedRequest> {
+        let first = id.saturating_mul(self.size.into());
+        (first..first.saturating_add(self.size.into())).map(|id| PlannedRequest {
+            id: RequestId(id),
+            ..self.inner.recipe(PromptIndex { id, turn: 0 })
+        })
+    }
+}
+
+impl Prompts for Batched {
+    fn recipe(&self, place: PromptIndex) -> PlannedRequest {
+        let tokens = self.parts(place.id).map(|part| u64::from(part.input_tokens)).sum::<u64>();
+        let input_tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
+        let first = PromptIndex { id: place.id.saturating_mul(self.size.into()), ..place };
+        PlannedRequest { input_tokens, ..self.inner.recipe(first) }
+    }
+
+    fn content(&self, request: &PlannedRequest) -> Content {
+        let text = |part: PlannedRequest| match self.inner.content(&part).prompt {
+            Prompt::Text(text) => text,
+            Prompt::Messages(messages) => {
+                messages.iter().map(Message::text).collect::<Vec<_>>().join("\n")
+            }
+        };
+        let texts = self.parts(request.id.0).map(text);
+        let messages = texts.map(|text| Message::new("user", text)).collect();
+        Content { fields: self.fields(request), ..Content::new(Prompt::Messages(messages)) }
+    }
+
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        self.parts(request.id.0).flat_map(|part| self.inner.segments(&part)).collect()
+    }
+
+    /// Those of its first prompt: a request has one body.
+    fn fields(&self, request: &PlannedRequest) -> Map<String, Value> {
+        self.parts(request.id.0).next().map_or_else(Map::new, |part| self.inner.fields(&part))
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct WarmUp {
     pub(crate) lengths: Arc<dyn Prompts>,

@@ -95,6 +95,9 @@ pub struct SourceTable {
     /// be repeated [default: columns of these names]
     #[arg(long, value_name = "PART=COLUMN")]
     pub dataset_column: Option<Vec<String>>,
+    /// Use only the rows of a dataset with this value in a column; the flag may be repeated
+    #[arg(long, value_name = "COLUMN=VALUE")]
+    pub dataset_where: Option<Vec<String>>,
     /// Ask in the order of the dataset instead of shuffling it by the seed
     pub keep_order: Option<bool>,
     /// The same prompt every time
@@ -194,6 +197,9 @@ pub struct BodyTable {
     /// Width and height of each picture [default: 512x512]
     #[arg(long, value_name = "WxH")]
     pub image_size: Option<ImageSize>,
+    /// Embeddings and reranking: inputs of each request; a reranker gets a query besides [default: 1]
+    #[schemars(range(min = 1, max = 2048))]
+    pub batch: Option<u32>,
     /// `LoRA` adapter to ask for instead of the model; the flag may be repeated
     #[arg(long, value_name = "NAME")]
     pub lora: Option<Vec<String>>,
@@ -323,6 +329,9 @@ pub struct DatasetPart {
     pub split: Option<String>,
     /// The columns by what they are.
     pub columns: BTreeMap<DatasetRole, String>,
+    /// What columns must hold for a row to be used.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub only: BTreeMap<String, String>,
 }
 
 impl DatasetPart {
@@ -483,6 +492,9 @@ pub struct BodySpec {
     pub pin_output: PinOutput,
     pub images: Option<Images>,
     pub adapters: Option<Adapters>,
+    /// Inputs of each request that generates nothing; a reranker's query is not one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
 }
 
 /// Whether the server is asked to go on until an answer has its length (`ignore_eos` and
@@ -777,6 +789,11 @@ impl SourceTable {
         }
         if let Some(path) = self.dataset {
             let columns = self.dataset_column.unwrap_or_default();
+            let only = self.dataset_where.unwrap_or_default();
+            let only = only.into_iter().map(|text| match text.split_once('=') {
+                Some((column, value)) => Ok((column.trim().to_owned(), value.to_owned())),
+                None => Err(SpecError::BadWhere(text)),
+            });
             return Ok(Source::Dataset(DatasetSpec {
                 path,
                 kind: self.dataset_kind,
@@ -787,6 +804,7 @@ impl SourceTable {
                     config: self.dataset_config,
                     split: self.dataset_split,
                     columns: columns.iter().map(|text| column(text)).collect::<Result<_>>()?,
+                    only: only.collect::<Result<_>>()?,
                 },
             }));
         }
@@ -818,6 +836,7 @@ impl SourceTable {
             (self.dataset_config.is_some() && dataset.is_none(), "--dataset-config", "--dataset"),
             (self.dataset_split.is_some() && dataset.is_none(), "--dataset-split", "--dataset"),
             (self.dataset_column.is_some() && dataset.is_none(), "--dataset-column", "--dataset"),
+            (self.dataset_where.is_some() && dataset.is_none(), "--dataset-where", "--dataset"),
             (self.trace_kind.is_some() && trace.is_none(), "--trace-kind", "--trace"),
             (self.keep.is_some() && trace.is_none(), "--keep", "--trace"),
             (
@@ -936,8 +955,13 @@ impl BodyTable {
                 Some(Adapters { names, choice: choice.unwrap_or(AdapterChoice::RoundRobin) })
             }
         };
+        let batch = self.batch;
+        if batch == Some(0) {
+            return Err(SpecError::Zero("--batch"));
+        }
+        at_most("--batch", batch.unwrap_or(1).into(), 2_048)?;
         let pin_output = self.pin_output.unwrap_or_default();
-        Ok(BodySpec { fields, pin_output, images, adapters })
+        Ok(BodySpec { fields, pin_output, images, adapters, batch })
     }
 }
 
@@ -968,6 +992,7 @@ impl Workload {
         let wanted = [
             (body.adapters.is_some(), "--lora", (|api| api.facts().takes_adapters) as fn(Api) -> _),
             (body.images.is_some(), "--images", |api| api.facts().takes_images),
+            (body.batch.is_some(), "--batch", |api| !api.generates()),
             (self.source.has_sessions(), sessions, Api::generates),
         ];
         for (is_wanted, flag, can) in wanted {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use inferometer_model::spec::{DatasetKind, DatasetPart, DatasetSpec};
 
 use super::DatasetError;
+use super::known::{self, Known};
 use crate::data_file::{DataFileError, name_of};
 use crate::hub::{Hub, Repository, Snapshot, is_hub_name};
 
@@ -15,6 +16,7 @@ pub(super) struct Located {
     pub(super) files: Vec<PathBuf>,
     pub(super) name: String,
     pub(super) part: DatasetPart,
+    pub(super) known: Option<&'static Known>,
 }
 
 /// `None` is a folder of texts.
@@ -35,10 +37,11 @@ pub(super) fn locate(
         let files = select(&below(path, &DATA)?, &part, spec.kind)
             .map_err(|reason| DatasetError::Files(format!("{}: {reason}", path.display())))?;
         let files = files.iter().map(|file| path.join(file)).collect();
-        return Ok(Some(Located { files, name: name_of(path), part }));
+        return Ok(Some(Located { files, name: name_of(path), part, known: None }));
     }
     let Some(on_hub) = HubDataset::from_path(path) else {
-        return Ok(Some(Located { files: vec![path.to_path_buf()], name: name_of(path), part }));
+        let files = vec![path.to_path_buf()];
+        return Ok(Some(Located { files, name: name_of(path), part, known: None }));
     };
     on_hub.locate(spec, hub, bytes_max).map(Some)
 }
@@ -74,7 +77,8 @@ impl HubDataset {
         hub: &Hub,
         bytes_max: u64,
     ) -> Result<Located, DatasetError> {
-        let part = spec.part.clone();
+        let mut part = spec.part.clone();
+        let known = known::look_up(&self.name, &mut part);
         let of = Repository::Dataset(self.name.clone());
         let choose = |files: &[String]| match &self.file {
             Some(file) if files.contains(file) => Ok(vec![file.clone()]),
@@ -96,7 +100,7 @@ impl HubDataset {
             name = format!("{name}/{} ({} files)", group_of(first), files.len());
         }
         let files = files.iter().map(|file| snapshot.folder.join(file)).collect();
-        Ok(Located { files, name, part })
+        Ok(Located { files, name, part, known })
     }
 
     #[cfg_attr(not(feature = "hub"), expect(unused_variables, reason = "nothing is fetched"))]

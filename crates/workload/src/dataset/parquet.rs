@@ -10,7 +10,7 @@ use parquet::schema::types::Type;
 use serde_json::Value;
 use strum::VariantArray as _;
 
-use super::{BODY_KEYS, Collector, OUTPUT_KEYS, root_of};
+use super::{BODY_KEYS, Collector, OUTPUT_KEYS, is_stranger, root_of};
 use crate::data_file::{DataFile, DataFileError, Position};
 
 /// The first and last bytes of each file.
@@ -57,7 +57,7 @@ pub(super) fn read(
             if let Value::Object(object) = found.to_json_value() {
                 collector.push_object(object, part, (&path, Position::Row(row)))?;
             }
-            for stranger in strangers.iter().filter(|_| part.columns.is_empty()) {
+            for stranger in strangers.iter().filter(|it| is_stranger(it.name(), part)) {
                 collector.ignore("column", stranger.name());
             }
         }
@@ -68,7 +68,7 @@ pub(super) fn read(
 /// Whether a column is named by the spec, or has a name that means something.
 fn is_used(name: &str, part: &DatasetPart) -> bool {
     let is_named = |column: &String| column == name || root_of(column) == name;
-    part.columns.values().any(is_named)
+    part.columns.values().chain(part.only.keys()).any(is_named)
         || DatasetRole::VARIANTS.iter().any(|role| role.to_string() == name)
         || OUTPUT_KEYS.iter().chain(&BODY_KEYS).any(|known| *known == name)
 }

@@ -471,3 +471,13 @@ fn a_folder_of_data_is_read_by_its_split() {
     spec.part.split = Some("test".to_owned());
     assert_eq!(text(&read(&spec, &by_words()).unwrap().items[0]), "c d");
 }
+
+#[test]
+fn rows_are_chosen_by_their_columns() {
+    let mut spec = spec(Path::new(QUESTIONS));
+    spec.part.columns = [(DatasetRole::Prompt, "question".to_owned())].into();
+    spec.part.only = [("tokens".to_owned(), "9".to_owned())].into();
+    let dataset = read(&spec, &by_words()).unwrap();
+    assert_eq!((text(&dataset.items[0]), dataset.items.len()), ("what is 2 and 2", 1));
+    assert_eq!(dropped(&dataset), [("tokens is not 9", 4)]);
+}

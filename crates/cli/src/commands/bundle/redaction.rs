@@ -16,8 +16,8 @@ use inferometer_model::deployment::{
 use inferometer_model::observations::{Endpoint, FileFacts, Materials, Simulated, TokenizerFacts};
 use inferometer_model::record::FinishReason;
 use inferometer_model::spec::{
-    Adapters, BodySpec, DatasetPart, DatasetSpec, DevicesAsked, FixedPrompt, MetricsSource, MixPart,
-    SessionsSpec, Source, Spec, TargetSpec, TelemetrySpec, TraceSpec, Workload,
+    Adapters, BodySpec, DatasetPart, DatasetSpec, DevicesAsked, FixedPrompt, MetricsSource,
+    MixPart, SessionsSpec, Source, Spec, TargetSpec, TelemetrySpec, TraceSpec, Workload,
 };
 use inferometer_model::stripe::{HostFacts, MergeFacts, StripeFacts, WorkerFacts, WorkerRun};
 use inferometer_model::study::{
@@ -218,7 +218,7 @@ fn redact_spec(spec: &mut Spec) {
         .for_each(strike_path);
     let Workload { source, tokenizer, body, streaming: _, counting: _ } = workload;
     redact_source(source);
-    let BodySpec { fields, adapters, pin_output: _, images: _ } = body;
+    let BodySpec { fields, adapters, pin_output: _, images: _, batch: _ } = body;
     fields.retain(|_, value| value.is_number() || value.is_boolean());
     if let Some(Adapters { names, choice: _ }) = adapters {
         strike_all(names);
@@ -262,7 +262,14 @@ fn redact_source(source: &mut Source) {
         | Source::VllmRandom(_)
         | Source::Conversations(_)
         | Source::Agents(_) => {}
-        Source::Dataset(DatasetSpec { path, part, kind: _, input: _, output: _, keep_order: _ }) => {
+        Source::Dataset(DatasetSpec {
+            path,
+            part,
+            kind: _,
+            input: _,
+            output: _,
+            keep_order: _,
+        }) => {
             *path = PathBuf::from(REDACTED);
             *part = DatasetPart::default();
         }

@@ -128,6 +128,23 @@ mod hub {
     }
 
     #[test]
+    fn datasets_that_other_clients_know_are_known_here() {
+        let cache = tempfile::tempdir().unwrap();
+        let hub = crate::tokenizer::tests::hub(&cache, "http://127.0.0.1:1");
+        let hub = Hub { offline: true, ..hub };
+        let folder = cache.path().join("datasets--philschmid--mt-bench");
+        fs::create_dir_all(folder.join("refs")).unwrap();
+        fs::create_dir_all(folder.join("snapshots/abc")).unwrap();
+        fs::write(folder.join("refs/main"), "abc").unwrap();
+        let line = r#"{"turns":["one two three","four"],"category":"writing"}"#;
+        fs::write(folder.join("snapshots/abc/question.jsonl"), line).unwrap();
+        let spec = DatasetSpec { path: "philschmid/mt-bench".into(), ..DatasetSpec::default() };
+        let dataset = read_within(&spec, &hub, &PromptCounter::default(), BOUNDS).unwrap();
+        let [item] = dataset.items.as_slice() else { panic!("{dataset:?}") };
+        assert_eq!((item.input_tokens, item.output_tokens), (3, Some(256)));
+    }
+
+    #[test]
     fn what_is_not_on_the_hub_is_named_with_what_to_do() {
         let (hub, cache, _asked) = hub();
         let said = read("o/missing", None, &hub).unwrap_err().to_string();
