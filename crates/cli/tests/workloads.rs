@@ -466,3 +466,38 @@ fn a_batch_is_one_request_of_many_inputs() {
     let chat = refused(folder.path(), &["plan", "--api", "chat", "--batch", "3"]);
     assert!(chat.contains("--batch") && chat.contains("embeddings"), "{chat}");
 }
+
+#[test]
+fn pictures_of_several_sizes_and_recordings_arrive_as_they_were_planned() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine();
+    let flags = ["--images", "2", "--image-size", "8x16,32x4=2", "--audio", "1"];
+    let more = ["--audio-seconds", "2", "--requests", "6", "--output-tokens", "2"];
+    run(&engine, folder.path(), &[&flags[..], &more].concat());
+    let truth = engine.truth();
+    let of_run = truth.requests.iter().filter(|request| {
+        request.request_id.as_deref().is_some_and(|id| id.starts_with("inferometer-2"))
+    });
+    let mut sizes = std::collections::BTreeSet::new();
+    let mut requests = 0;
+    for request in of_run {
+        requests += 1;
+        let [one, other, recording] = request.media.as_slice() else { panic!("{request:?}") };
+        sizes.extend([one, other].map(|picture| serde_json::to_string(picture).unwrap()));
+        let recording = serde_json::to_value(recording).unwrap();
+        assert_eq!(recording, json!({ "recording": { "milliseconds": 2000 } }));
+    }
+    assert_eq!(requests, 6);
+    let known = [(8, 16), (32, 4)].map(|(width, height)| {
+        serde_json::to_string(&json!({ "picture": { "width": width, "height": height } })).unwrap()
+    });
+    assert!(sizes.iter().all(|size| {
+        known.iter().any(|known| {
+            serde_json::from_str::<Value>(known).unwrap()
+                == serde_json::from_str::<Value>(size).unwrap()
+        })
+    }));
+    assert_eq!(sizes.len(), 2, "{sizes:?}");
+    let refusal = refused(folder.path(), &["plan", "--api", "completions", "--audio", "1"]);
+    assert!(refusal.contains("--audio") && refusal.contains("chat"), "{refusal}");
+}

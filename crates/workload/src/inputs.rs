@@ -18,6 +18,7 @@ use crate::counter::{Counter as _, PromptCounter};
 use crate::data_file::name_of;
 use crate::dataset::{self, Dataset};
 use crate::lengths::Draw;
+use crate::media::MediaMaker;
 use crate::plan::Stream;
 use crate::prompts::{
     Alphabet, Batched, DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts,
@@ -37,6 +38,7 @@ pub struct Inputs {
     /// The moments of recorded traffic, in nanoseconds from its beginning, never decreasing.
     recorded: Option<Arc<[u64]>>,
     materials: Materials,
+    media: MediaMaker,
 }
 
 /// A source with all that it needs.
@@ -101,7 +103,9 @@ impl Inputs {
             (Some(tokenizer), _) => Some(tokenizer.facts_with(besides)),
             (None, server) => server.as_ref().map(|server| server.facts()),
         };
+        let (media, media_files) = MediaMaker::read(&spec.workload.body)?;
         let materials = Materials {
+            files: media_files,
             tokenizer: facts.clone(),
             input_length: text.input_length(),
             ..Materials::default()
@@ -140,7 +144,7 @@ impl Inputs {
         } else {
             None
         };
-        let mut inputs = Self { text, loaded, recorded, materials: reader.materials };
+        let mut inputs = Self { text, loaded, recorded, materials: reader.materials, media };
         inputs.note_shortest();
         Ok(inputs)
     }
@@ -197,7 +201,7 @@ impl Inputs {
         let has_sessions = matches!(self.loaded, Loaded::Conversations(_) | Loaded::Sessions(_));
         let users = if has_sessions { Users::Conversations } else { Users::Requests };
         let prompts = batched(prompts, spec);
-        Arc::new(Decorated::new(prompts, &spec.workload.body, users, spec.seed))
+        Arc::new(Decorated::new(prompts, &spec.workload.body, self.media.clone(), users, spec.seed))
     }
 
     /// As long as the run's, with bodies like theirs, and unlike them in every word and picture;
@@ -211,7 +215,8 @@ impl Inputs {
         };
         let seed = Stream::new(spec.seed, "warm-up-bodies", 0).bits();
         let words = batched(words, spec);
-        Arc::new(Decorated::new(words, &spec.workload.body, Users::Requests, seed))
+        let media = self.media.clone();
+        Arc::new(Decorated::new(words, &spec.workload.body, media, Users::Requests, seed))
     }
 
     fn source(&self, loaded: &Loaded, seed: u64) -> Arc<dyn Prompts> {

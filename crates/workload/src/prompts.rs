@@ -9,11 +9,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use inferometer_model::record::SessionPlace;
 use inferometer_model::spec::{
-    AdapterChoice, Adapters, BodySpec, DatasetSpec, Images, OUTPUT_TOKENS, SharedPrefix,
+    AdapterChoice, Adapters, BodySpec, DatasetSpec, OUTPUT_TOKENS, SharedPrefix,
 };
 use inferometer_model::{Content, Message, PlannedRequest, Prompt, Release, RequestId, Segment};
 use serde_json::{Map, Value};
@@ -21,6 +19,7 @@ use serde_json::{Map, Value};
 use crate::WorkloadError;
 use crate::dataset::{Dataset, Shuffle};
 use crate::lengths::{Draw, Zipf};
+use crate::media::MediaMaker;
 use crate::plan::Stream;
 use crate::text::TextMaker;
 use crate::tokenizer::Tokenizer;
@@ -650,7 +649,7 @@ pub(crate) struct Decorated {
     seed: u64,
     inner: Arc<dyn Prompts>,
     users: Users,
-    images: Option<Images>,
+    media: MediaMaker,
     /// With their popularity, where it is not even.
     adapters: Option<(Adapters, Option<Zipf>)>,
 }
@@ -666,7 +665,13 @@ pub(crate) enum Users {
 
 impl Decorated {
     /// Adapters, where there are any, have at least one name.
-    pub(crate) fn new(inner: Arc<dyn Prompts>, body: &BodySpec, users: Users, seed: u64) -> Self {
+    pub(crate) fn new(
+        inner: Arc<dyn Prompts>,
+        body: &BodySpec,
+        media: MediaMaker,
+        users: Users,
+        seed: u64,
+    ) -> Self {
         let adapters = body.adapters.clone().map(|adapters| {
             let count = u32::try_from(adapters.names.len()).unwrap_or(u32::MAX);
             let popularity = match adapters.choice {
@@ -675,7 +680,7 @@ impl Decorated {
             };
             (adapters, popularity)
         });
-        Self { seed, inner, users, images: body.images, adapters }
+        Self { seed, inner, users, media, adapters }
     }
 
     /// An adapter stays with its conversation.
@@ -704,10 +709,7 @@ impl Prompts for Decorated {
 
     fn content(&self, request: &PlannedRequest) -> Content {
         let mut content = self.inner.content(request);
-        if let Some(images) = self.images {
-            let mut noise = Stream::new(self.seed, "images", request.id.0);
-            content.images.extend((0..images.count).map(|_| picture(images, &mut noise)));
-        }
+        content.images.extend(self.media.make(self.seed, request.id.0));
         content.model = self.adapter(request).or(content.model);
         content
     }
@@ -727,29 +729,6 @@ impl Prompts for Decorated {
     fn fields(&self, request: &PlannedRequest) -> Map<String, Value> {
         self.inner.fields(request)
     }
-}
-
-/// Noise cannot be compressed, so it is not tried: pictures are made just before they are sent.
-fn picture(images: Images, noise: &mut Stream) -> String {
-    // Three channels of a byte each.
-    let size = images.width as usize * images.height as usize * 3;
-    let mut pixels = Vec::with_capacity(size + 8);
-    while pixels.len() < size {
-        pixels.extend_from_slice(&noise.bits().to_le_bytes());
-    }
-    pixels.truncate(size);
-    let mut file = Vec::with_capacity(size + size / 64 + 1_024);
-    let mut encoder = png::Encoder::new(&mut file, images.width, images.height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    encoder.set_compression(png::Compression::NoCompression);
-    encoder.set_filter(png::Filter::NoFilter);
-    let written = encoder.write_header().and_then(|mut writer| {
-        writer.write_image_data(&pixels)?;
-        writer.finish()
-    });
-    written.expect("memory takes every picture of at least a pixel");
-    format!("data:image/png;base64,{}", BASE64_STANDARD.encode(file))
 }
 
 #[cfg(test)]

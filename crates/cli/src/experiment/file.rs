@@ -14,8 +14,17 @@ use super::schema::{Lists, join};
 use crate::failure::{Failure, Result};
 
 /// Keys that name files, which are looked for beside the experiment file.
-pub(super) const PATHS: [&str; 7] =
-    ["api_key_file", "dataset", "prompt_file", "trace", "plan", "tools", "sessions"];
+pub(super) const PATHS: [&str; 9] = [
+    "api_key_file",
+    "dataset",
+    "prompt_file",
+    "trace",
+    "plan",
+    "tools",
+    "sessions",
+    "image_files",
+    "audio_files",
+];
 
 /// The file's layer; the files that it names are beside it.
 pub(super) fn read(path: &Path) -> Result<Layer> {

@@ -13,7 +13,7 @@ use strum::{Display, VariantArray};
 use super::error::{Result, SpecError, at_most, refuse_first};
 use super::lengths::Lengths;
 use super::load::{Think, ThinkKind};
-use super::text::{ImageSize, Time, Written, set_keys};
+use super::text::{ImageSize, ImageSizes, Time, Written, set_keys};
 use crate::endpoint::Api;
 use crate::variant_name;
 
@@ -194,9 +194,23 @@ pub struct BodyTable {
     /// Pictures of noise that every prompt carries [default: 0]
     #[schemars(range(max = 64))]
     pub images: Option<u32>,
-    /// Width and height of each picture [default: 512x512]
+    /// Width and height of each picture, or several with their weights, such as
+    /// 512x512=3,1024x768=1 [default: 512x512]
     #[arg(long, value_name = "WxH")]
-    pub image_size: Option<ImageSize>,
+    pub image_size: Option<ImageSizes>,
+    /// Pictures from a file or a folder instead of noise
+    #[arg(long, value_name = "PATH")]
+    pub image_files: Option<PathBuf>,
+    /// Recordings that every chat prompt carries [default: 0]
+    #[schemars(range(max = 16))]
+    pub audio: Option<u32>,
+    /// How long each recording of noise is, in whole seconds: a number or a distribution
+    /// [default: 10]
+    #[arg(long, value_name = "LENGTHS")]
+    pub audio_seconds: Option<Lengths>,
+    /// Recordings from a file or a folder (WAV or MP3) instead of noise
+    #[arg(long, value_name = "PATH")]
+    pub audio_files: Option<PathBuf>,
     /// Embeddings and reranking: inputs of each request; a reranker gets a query besides [default: 1]
     #[schemars(range(min = 1, max = 2048))]
     pub batch: Option<u32>,
@@ -491,6 +505,8 @@ pub struct BodySpec {
     pub fields: Map<String, Value>,
     pub pin_output: PinOutput,
     pub images: Option<Images>,
+    #[serde(default, skip_serializing_if = "Media::is_plain")]
+    pub media: Media,
     pub adapters: Option<Adapters>,
     /// Inputs of each request that generates nothing; a reranker's query is not one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -515,6 +531,37 @@ pub struct Images {
     pub count: u32,
     pub width: u32,
     pub height: u32,
+}
+
+/// What prompts carry beside text and pictures of one size.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Media {
+    /// Width, height and weight of each size that pictures can have; empty where there is one.
+    pub sizes: Vec<(u32, u32, f64)>,
+    pub image_files: Option<PathBuf>,
+    pub audio: Option<Audio>,
+}
+
+/// Recordings that every prompt carries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Audio {
+    pub count: u32,
+    /// Of each recording of noise.
+    pub seconds: Lengths,
+    pub files: Option<PathBuf>,
+}
+
+impl Media {
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl BodySpec {
+    /// Whether prompts carry more than text, whose tokens only the server can count.
+    pub fn has_media(&self) -> bool {
+        self.images.is_some() || self.media.audio.is_some()
+    }
 }
 
 /// `LoRA` adapters: names to ask for instead of the model's.
@@ -930,15 +977,29 @@ impl BodyTable {
             return Err(SpecError::OwnField(field));
         }
         let stray = |flag, needs| Err(SpecError::Stray { flag, needs });
+        let audio = Self::audio(self.audio, self.audio_seconds, self.audio_files)?;
+        let mut media = Media { audio, image_files: self.image_files, ..Media::default() };
         let images = match (self.images.unwrap_or(0), self.image_size) {
             (0, Some(_)) => return stray("--image-size", "--images"),
+            (0, None) if media.image_files.is_some() => return stray("--image-files", "--images"),
+            (_, Some(_)) if media.image_files.is_some() => {
+                return stray("--image-size", "pictures of noise (no --image-files)");
+            }
             (0, None) => None,
-            (count, size) => {
-                let ImageSize(width, height) = size.unwrap_or(ImageSize(512, 512));
+            (count, sizes) => {
+                let ImageSizes(sizes) = sizes.unwrap_or_else(|| ImageSize(512, 512).into());
                 at_most("--images", count.into(), 64)?;
-                at_most("--image-size", width.max(height).into(), 4_096)?;
-                if width.min(height) == 0 {
-                    return Err(SpecError::Zero("--image-size"));
+                for (ImageSize(width, height), _) in &sizes {
+                    at_most("--image-size", (*width.max(height)).into(), 4_096)?;
+                    if *width.min(height) == 0 {
+                        return Err(SpecError::Zero("--image-size"));
+                    }
+                }
+                at_most("the number of sizes of --image-size", sizes.len() as u64, 256)?;
+                let (ImageSize(width, height), _) = sizes[0];
+                if 1 < sizes.len() {
+                    let shares = sizes.iter().map(|(ImageSize(w, h), weight)| (*w, *h, *weight));
+                    media.sizes = shares.collect();
                 }
                 Some(Images { count, width, height })
             }
@@ -961,7 +1022,31 @@ impl BodyTable {
         }
         at_most("--batch", batch.unwrap_or(1).into(), 2_048)?;
         let pin_output = self.pin_output.unwrap_or_default();
-        Ok(BodySpec { fields, pin_output, images, adapters, batch })
+        Ok(BodySpec { fields, pin_output, images, media, adapters, batch })
+    }
+
+    fn audio(
+        count: Option<u32>,
+        seconds: Option<Lengths>,
+        files: Option<PathBuf>,
+    ) -> Result<Option<Audio>> {
+        let count = count.unwrap_or(0);
+        let stray = [
+            (count == 0 && seconds.is_some(), "--audio-seconds", "--audio"),
+            (count == 0 && files.is_some(), "--audio-files", "--audio"),
+            (
+                files.is_some() && seconds.is_some(),
+                "--audio-seconds",
+                "recordings of noise (no --audio-files)",
+            ),
+        ];
+        refuse_first(
+            stray.map(|(is_stray, flag, needs)| (is_stray, SpecError::Stray { flag, needs })),
+        )?;
+        let seconds = seconds.unwrap_or(Lengths::Fixed(10));
+        at_most("--audio", count.into(), 16)?;
+        at_most("--audio-seconds", seconds.most().into(), 600)?;
+        Ok((0 < count).then_some(Audio { count, seconds, files }))
     }
 }
 
@@ -992,6 +1077,7 @@ impl Workload {
         let wanted = [
             (body.adapters.is_some(), "--lora", (|api| api.facts().takes_adapters) as fn(Api) -> _),
             (body.images.is_some(), "--images", |api| api.facts().takes_images),
+            (body.media.audio.is_some(), "--audio", |api| api == Api::Chat),
             (body.batch.is_some(), "--batch", |api| !api.generates()),
             (self.source.has_sessions(), sessions, Api::generates),
         ];

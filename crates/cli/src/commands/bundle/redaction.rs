@@ -218,7 +218,11 @@ fn redact_spec(spec: &mut Spec) {
         .for_each(strike_path);
     let Workload { source, tokenizer, body, streaming: _, counting: _ } = workload;
     redact_source(source);
-    let BodySpec { fields, adapters, pin_output: _, images: _, batch: _ } = body;
+    let BodySpec { fields, adapters, media, pin_output: _, images: _, batch: _ } = body;
+    let files = media.audio.as_mut().and_then(|audio| audio.files.as_mut());
+    for path in media.image_files.as_mut().into_iter().chain(files) {
+        *path = PathBuf::from(REDACTED);
+    }
     fields.retain(|_, value| value.is_number() || value.is_boolean());
     if let Some(Adapters { names, choice: _ }) = adapters {
         strike_all(names);
