@@ -206,7 +206,7 @@ pub(crate) enum Definitions {
 #[derive(Args, Debug, Serialize)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct ServeDataArguments {
-    /// Where prompts come from: random, random-rerank, sharegpt, custom, hf, `spec_bench`,
+    /// Where prompts come from: random, random-mm, random-rerank, sharegpt, custom, hf, `spec_bench`,
     /// `speed_bench`, `prefix_repetition`, burstgpt or `timed_trace` [default: random]
     pub(crate) dataset_name: Option<String>,
     /// File or folder of the data, or its name on the hub
@@ -229,6 +229,15 @@ pub(crate) struct ServeDataArguments {
     pub(crate) speed_bench_output_len: Option<u32>,
     /// Category of the questions [default: all]
     pub(crate) speed_bench_category: Option<String>,
+    /// Pictures of a request [default: 1]
+    pub(crate) random_mm_base_items_per_request: Option<u32>,
+    /// Most pictures of a request, as JSON: {"image": N} [default: 255]
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    pub(crate) random_mm_limit_mm_per_prompt: Option<Map<String, Value>>,
+    /// Sizes of pictures and their shares: {(HEIGHT, WIDTH, 1): SHARE, …} [default: halves of 256 by
+    /// 256 and of 720 by 1280]
+    #[arg(long, value_name = "BUCKETS")]
+    pub(crate) random_mm_bucket_config: Option<String>,
     /// Inputs of a request for embeddings, or documents of one for reranking [default: 1]
     pub(crate) random_batch_size: Option<u32>,
     /// Tokens of a random prompt, instead of --random-input-len

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::spec::{
-    AdapterChoice, ArrivalsKind, BodyTable, DatasetKind, Lengths, LoadTable, PerSecond, PinOutput,
-    Ramp, RampCurve, RampSegment, SourceName, SourceTable, TraceKind,
+    AdapterChoice, ArrivalsKind, BodyTable, DatasetKind, ImageSize, ImageSizes, Lengths, LoadTable,
+    PerSecond, PinOutput, Ramp, RampCurve, RampSegment, SourceName, SourceTable, TraceKind,
 };
 use inferometer_model::{BaseUrl, file};
 use serde::Deserialize;
@@ -231,6 +231,8 @@ pub(super) struct Data {
     pub(super) requests: Option<u64>,
     /// Inputs of a request that generates nothing.
     pub(super) batch: Option<u32>,
+    /// How many pictures a request has, and of which sizes.
+    pub(super) images: Option<(u32, ImageSizes)>,
     /// Differences from vLLM's client that its users should know.
     pub(super) notes: Vec<String>,
 }
@@ -247,6 +249,7 @@ pub(super) struct Context {
 
 const PREFIXES: &str = "prefix_repetition";
 const RERANK: &str = "random-rerank";
+const PICTURES: &str = "random-mm";
 /// Those whose prompts are put into the chat template before they are sent.
 const TEMPLATED: [&str; 5] = [
     "philschmid/mt-bench",
@@ -268,13 +271,21 @@ impl Data {
                 "--dataset-name random-rerank is for --backend vllm-rerank",
             ));
         }
-        if let ("random" | RERANK | PREFIXES, Some(path)) = (name, &typed.dataset_path) {
+        if let ("random" | PICTURES | RERANK | PREFIXES, Some(path)) = (name, &typed.dataset_path) {
             return Err(Failure::usage(format!(
                 "--dataset-name {name} makes its own prompts; --dataset-path {} is for other data",
                 path.display()
             ))
             .hint("set --dataset-name to sharegpt, custom, hf, burstgpt or timed_trace"));
         }
+        let mut data = Self::named(name, typed, context)?;
+        let unused = set_flags(typed).into_iter().filter(|flag| !is_used(flag, name));
+        data.notes.extend(unused.map(|flag| format!("{flag} changes nothing with {name} data")));
+        Ok(data)
+    }
+
+    /// The data of this name.
+    fn named(name: &str, typed: &ServeDataArguments, context: Context) -> Result<Self> {
         let path = || {
             typed.dataset_path.clone().ok_or_else(|| {
                 Failure::usage(format!("--dataset-name {name} needs --dataset-path FILE"))
@@ -287,9 +298,10 @@ impl Data {
             keep_order: typed.disable_shuffle.then_some(true),
             ..SourceTable::default()
         };
-        let mut data = match name {
+        Ok(match name {
             "random" => batched(random(typed, context.has_tokenizer)?, typed, context)?,
             RERANK => rerank(typed, context)?,
+            PICTURES => pictures(typed, context)?,
             PREFIXES => prefix_repetition(typed, context.requests)?,
             "sharegpt" => {
                 let output = typed.output_len.or(typed.sharegpt_output_len);
@@ -320,27 +332,31 @@ impl Data {
             "burstgpt" => burst_gpt(path()?)?,
             "timed_trace" => timed_trace(typed, context, path)?,
             _ => {
-                let known = "random, random-rerank, sharegpt, custom, hf, spec_bench, speed_bench, \
+                let known = "random, random-mm, random-rerank, sharegpt, custom, hf, spec_bench, speed_bench, \
                              prefix_repetition, burstgpt or timed_trace";
                 return Err(Refusal::unsupported(&REFUSALS.datasets, "dataset-name", name, known));
             }
-        };
-        let is_used = |flag: &str| match flag {
-            "--dataset-name" | "--dataset-path" => true,
-            "--input-len" => ["random", RERANK].contains(&name),
-            "--output-len" => !["burstgpt", "timed_trace", RERANK].contains(&name),
-            "--skip-chat-template" => ["custom", "hf", "speed_bench"].contains(&name),
-            "--disable-shuffle" => {
-                ["sharegpt", "custom", "hf", "spec_bench", "speed_bench"].contains(&name)
-            }
-            "--random-output-len" | "--random-prefix-len" if name == RERANK => false,
-            flag if flag.starts_with("--random-") && name == RERANK => true,
-            "--no-stream" => false,
-            flag => flag[2..].starts_with(&name.replace('_', "-")),
-        };
-        let unused = set_flags(typed).into_iter().filter(|flag| !is_used(flag));
-        data.notes.extend(unused.map(|flag| format!("{flag} changes nothing with {name} data")));
-        Ok(data)
+        })
+    }
+}
+
+/// Whether a flag means something with the data of this name.
+fn is_used(flag: &str, name: &str) -> bool {
+    match flag {
+        "--dataset-name" | "--dataset-path" => true,
+        "--input-len" => ["random", PICTURES, RERANK].contains(&name),
+        "--random-batch-size" if name == PICTURES => false,
+        flag if flag.starts_with("--random-mm-") => name == PICTURES,
+        flag if flag.starts_with("--random-") && name == PICTURES => true,
+        "--output-len" => !["burstgpt", "timed_trace", RERANK].contains(&name),
+        "--skip-chat-template" => ["custom", "hf", "speed_bench"].contains(&name),
+        "--disable-shuffle" => {
+            ["sharegpt", "custom", "hf", "spec_bench", "speed_bench"].contains(&name)
+        }
+        "--random-output-len" | "--random-prefix-len" if name == RERANK => false,
+        flag if flag.starts_with("--random-") && name == RERANK => true,
+        "--no-stream" => false,
+        flag => flag[2..].starts_with(&name.replace('_', "-")),
     }
 }
 
@@ -451,6 +467,39 @@ fn rerank(typed: &ServeDataArguments, context: Context) -> Result<Data> {
     data.batch = data.batch.or(Some(1));
     data.notes
         .push("each request has a query of its own; vLLM's client draws one for all".to_owned());
+    Ok(data)
+}
+
+/// Random prompts with pictures of noise.
+fn pictures(typed: &ServeDataArguments, context: Context) -> Result<Data> {
+    if context.api != Api::Chat {
+        return Err(Failure::usage("--dataset-name random-mm needs --backend openai-chat"));
+    }
+    let buckets = typed.random_mm_bucket_config.as_deref();
+    let buckets = buckets.unwrap_or("{(256, 256, 1): 0.5, (720, 1280, 1): 0.5}");
+    let sizes = buckets.trim().trim_start_matches('{').trim_end_matches('}').split('(').skip(1);
+    let sizes = sizes.map(|bucket| {
+        let (key, share) = bucket.split_once("):")?;
+        let sides: Vec<u32> =
+            key.split(',').map(|side| side.trim().parse()).collect::<Result<_, _>>().ok()?;
+        let share: f64 = share.trim_matches([',', ' ']).parse().ok()?;
+        let [height, width, frames] = sides[..] else { return None };
+        let is_known = frames == 1 || share == 0.0;
+        (is_known && (0.0..=1.0).contains(&share)).then_some((ImageSize(width, height), share))
+    });
+    let sizes: Option<Vec<(ImageSize, f64)>> = sizes.collect();
+    let mut sizes = sizes.filter(|sizes| !sizes.is_empty()).ok_or_else(|| {
+        Failure::usage(format!("--random-mm-bucket-config {buckets} is not known here")).hint(
+            "write {(HEIGHT, WIDTH, 1): SHARE, …} with shares from 0 to 1; videos cannot be sent",
+        )
+    })?;
+    sizes.retain(|(_, share)| 0.0 < *share);
+    let limit = typed.random_mm_limit_mm_per_prompt.as_ref();
+    let limit = limit.and_then(|limit| limit.get("image")?.as_u64()).unwrap_or(255);
+    let count = u64::from(typed.random_mm_base_items_per_request.unwrap_or(1)).min(limit);
+    let mut data = random(typed, context.has_tokenizer)?;
+    data.images = u32::try_from(count).ok().filter(|count| 0 < *count).zip(Some(ImageSizes(sizes)));
+    data.notes.push("pictures are PNG files of noise; vLLM's client sends JPEG".to_owned());
     Ok(data)
 }
 
@@ -750,6 +799,44 @@ mod tests {
         assert_eq!((found.source.prefix_tokens, found.source.prefixes), (Some(256), Some(10)));
         let few = Context { requests: 9, ..BESIDE };
         assert!(data("--dataset-name prefix_repetition", few).unwrap_err().contains("fewer"));
+    }
+
+    #[test]
+    fn batches_pictures_and_data_of_the_hub_are_taken() {
+        let embeddings = Context { api: Api::Embeddings, requests: 10, ..BESIDE };
+        let found = data("--random-batch-size 4", embeddings).unwrap();
+        assert_eq!((found.batch, found.requests), (Some(4), Some(3)));
+        assert!(data("--random-batch-size 4", BESIDE).unwrap_err().contains("embeddings"));
+        let rerank = Context { api: Api::Rerank, ..embeddings };
+        assert_eq!(data("--dataset-name random-rerank", rerank).unwrap().batch, Some(1));
+        assert!(data("", rerank).unwrap_err().contains("random-rerank"));
+
+        let chat = Context { api: Api::Chat, ..BESIDE };
+        let found = data("--dataset-name random-mm", chat).unwrap();
+        let halves = vec![(ImageSize(256, 256), 0.5), (ImageSize(1_280, 720), 0.5)];
+        assert_eq!(found.images, Some((1, ImageSizes(halves))));
+        let typed = "--dataset-name random-mm --random-mm-bucket-config={(64,32,1):1.0} \
+                     --random-mm-base-items-per-request 5 --random-mm-limit-mm-per-prompt={\"image\":3}";
+        let sizes = ImageSizes(vec![(ImageSize(32, 64), 1.0)]);
+        assert_eq!(data(typed, chat).unwrap().images, Some((3, sizes)));
+        let video = "--dataset-name random-mm --random-mm-bucket-config={(64,32,16):1.0}";
+        assert!(data(video, chat).unwrap_err().contains("videos"));
+
+        let hub = "--dataset-name hf --hf-split test --dataset-path";
+        let found = data(&format!("{hub} AI-MO/NuminaMath-CoT"), BESIDE).unwrap().source;
+        assert_eq!(found.dataset_split.as_deref(), Some("test"));
+        assert!(data(&format!("{hub} openai/gsm8k"), BESIDE).unwrap_err().contains("template"));
+        for name in REFUSALS.hub.iter().flat_map(Refusal::names) {
+            let said = data(&format!("{hub} {name}"), BESIDE).unwrap_err();
+            assert!(said.contains(name) && said.contains("not supported"), "{said}");
+        }
+        let questions = "--dataset-name spec_bench --dataset-path q.jsonl --spec-bench-category qa";
+        let found = data(questions, BESIDE).unwrap().source;
+        assert_eq!(found.dataset_where.unwrap(), ["category=qa"]);
+        let speed = "--dataset-name speed_bench --dataset-path d --skip-chat-template";
+        let found = data(speed, BESIDE).unwrap().source;
+        assert_eq!(found.dataset.unwrap(), PathBuf::from("d/qualitative.jsonl"));
+        assert_eq!(written(found.output_tokens), "4096");
     }
 
     #[test]

@@ -798,7 +798,7 @@ impl SourceTable {
             return Err(SpecError::TwoSources(first, second));
         }
         self.refuse_strays(first.is_some(), is_vllm_random)?;
-        let prefix = self.prefix()?;
+        let (prefix, part) = (self.prefix()?, self.dataset_part()?);
         let output = self.output_tokens.clone().unwrap_or(Lengths::Fixed(OUTPUT_TOKENS));
         let input = self.input_tokens.clone().unwrap_or(Lengths::Fixed(INPUT_TOKENS));
         if is_vllm_random {
@@ -835,30 +835,37 @@ impl SourceTable {
             return Ok(Source::Trace(TraceSpec { path, kind: self.trace_kind, keep }));
         }
         if let Some(path) = self.dataset {
-            let columns = self.dataset_column.unwrap_or_default();
-            let only = self.dataset_where.unwrap_or_default();
-            let only = only.into_iter().map(|text| match text.split_once('=') {
-                Some((column, value)) => Ok((column.trim().to_owned(), value.to_owned())),
-                None => Err(SpecError::BadWhere(text)),
-            });
             return Ok(Source::Dataset(DatasetSpec {
                 path,
                 kind: self.dataset_kind,
                 input: self.input_tokens,
                 output: self.output_tokens,
                 keep_order: self.keep_order.unwrap_or(false),
-                part: DatasetPart {
-                    config: self.dataset_config,
-                    split: self.dataset_split,
-                    columns: columns.iter().map(|text| column(text)).collect::<Result<_>>()?,
-                    only: only.collect::<Result<_>>()?,
-                },
+                part,
             }));
         }
         if let Some(prefix) = prefix.filter(|prefix| input.most() <= prefix.tokens) {
             return Err(SpecError::PrefixTooLong { prefix: prefix.tokens, input: input.most() });
         }
         Ok(Source::Synthetic(Synthetic { input, output, prefix }))
+    }
+
+    fn dataset_part(&self) -> Result<DatasetPart> {
+        let only = |text: &String| match text.split_once('=') {
+            Some((column, value)) => Ok((column.trim().to_owned(), value.to_owned())),
+            None => Err(SpecError::BadWhere(text.clone())),
+        };
+        Ok(DatasetPart {
+            config: self.dataset_config.clone(),
+            split: self.dataset_split.clone(),
+            columns: self
+                .dataset_column
+                .iter()
+                .flatten()
+                .map(|it| column(it))
+                .collect::<Result<_>>()?,
+            only: self.dataset_where.iter().flatten().map(only).collect::<Result<_>>()?,
+        })
     }
 
     /// Refuses what is set but would change nothing.
@@ -979,31 +986,7 @@ impl BodyTable {
         let stray = |flag, needs| Err(SpecError::Stray { flag, needs });
         let audio = Self::audio(self.audio, self.audio_seconds, self.audio_files)?;
         let mut media = Media { audio, image_files: self.image_files, ..Media::default() };
-        let images = match (self.images.unwrap_or(0), self.image_size) {
-            (0, Some(_)) => return stray("--image-size", "--images"),
-            (0, None) if media.image_files.is_some() => return stray("--image-files", "--images"),
-            (_, Some(_)) if media.image_files.is_some() => {
-                return stray("--image-size", "pictures of noise (no --image-files)");
-            }
-            (0, None) => None,
-            (count, sizes) => {
-                let ImageSizes(sizes) = sizes.unwrap_or_else(|| ImageSize(512, 512).into());
-                at_most("--images", count.into(), 64)?;
-                for (ImageSize(width, height), _) in &sizes {
-                    at_most("--image-size", (*width.max(height)).into(), 4_096)?;
-                    if *width.min(height) == 0 {
-                        return Err(SpecError::Zero("--image-size"));
-                    }
-                }
-                at_most("the number of sizes of --image-size", sizes.len() as u64, 256)?;
-                let (ImageSize(width, height), _) = sizes[0];
-                if 1 < sizes.len() {
-                    let shares = sizes.iter().map(|(ImageSize(w, h), weight)| (*w, *h, *weight));
-                    media.sizes = shares.collect();
-                }
-                Some(Images { count, width, height })
-            }
-        };
+        let images = Self::images(self.images, self.image_size, &mut media)?;
         let names = self.lora.unwrap_or_default();
         let choice = self.lora_choice.map(|choice| choice.0);
         let adapters = match (names.is_empty(), choice) {
@@ -1023,6 +1006,40 @@ impl BodyTable {
         at_most("--batch", batch.unwrap_or(1).into(), 2_048)?;
         let pin_output = self.pin_output.unwrap_or_default();
         Ok(BodySpec { fields, pin_output, images, media, adapters, batch })
+    }
+
+    /// The pictures; where they have several sizes, these are put into `media`.
+    fn images(
+        count: Option<u32>,
+        sizes: Option<ImageSizes>,
+        media: &mut Media,
+    ) -> Result<Option<Images>> {
+        let stray = |flag, needs| Err(SpecError::Stray { flag, needs });
+        match (count.unwrap_or(0), sizes) {
+            (0, Some(_)) => stray("--image-size", "--images"),
+            (0, None) if media.image_files.is_some() => stray("--image-files", "--images"),
+            (_, Some(_)) if media.image_files.is_some() => {
+                stray("--image-size", "pictures of noise (no --image-files)")
+            }
+            (0, None) => Ok(None),
+            (count, sizes) => {
+                let ImageSizes(sizes) = sizes.unwrap_or_else(|| ImageSize(512, 512).into());
+                at_most("--images", count.into(), 64)?;
+                for (ImageSize(width, height), _) in &sizes {
+                    at_most("--image-size", (*width.max(height)).into(), 4_096)?;
+                    if *width.min(height) == 0 {
+                        return Err(SpecError::Zero("--image-size"));
+                    }
+                }
+                at_most("the number of sizes of --image-size", sizes.len() as u64, 256)?;
+                let (ImageSize(width, height), _) = sizes[0];
+                if 1 < sizes.len() {
+                    let shares = sizes.iter().map(|(ImageSize(w, h), weight)| (*w, *h, *weight));
+                    media.sizes = shares.collect();
+                }
+                Ok(Some(Images { count, width, height }))
+            }
+        }
     }
 
     fn audio(

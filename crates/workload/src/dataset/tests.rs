@@ -481,3 +481,22 @@ fn rows_are_chosen_by_their_columns() {
     assert_eq!((text(&dataset.items[0]), dataset.items.len()), ("what is 2 and 2", 1));
     assert_eq!(dropped(&dataset), [("tokens is not 9", 4)]);
 }
+
+#[test]
+fn mutated_parquet_is_read_or_refused() {
+    let whole = fs::read(QUESTIONS).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = spec(&folder.path().join("mutated.parquet"));
+    spec.part.columns = [(DatasetRole::Prompt, "question".to_owned())].into();
+    let mut stream = Stream::new(1, "mutations", 0);
+    for _ in 0..400 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + stream.bits() % 4 {
+            let place = usize::try_from(stream.bits() % bytes.len() as u64).unwrap();
+            bytes[place] = stream.bits().to_le_bytes()[0];
+        }
+        fs::write(&spec.path, bytes).unwrap();
+        // Whatever comes of it, it is an answer.
+        let _ = read(&spec, &by_words());
+    }
+}

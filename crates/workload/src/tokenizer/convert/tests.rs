@@ -90,3 +90,24 @@ fn broken_files_are_refused_with_a_reason() {
         "default_num_special_tokens":99999999},"vocab":[{"rank":0,"token_bytes":""}]}"#;
     assert!(refused(many).contains("special tokens"));
 }
+
+#[test]
+fn mutated_files_are_converted_or_refused() {
+    let mut stream = crate::plan::Stream::new(1, "mutations", 0);
+    for name in ["bpe.model", "unigram.model", "ranks.tiktoken", "tekken.json"] {
+        let whole = bytes(name);
+        let format = Format::detect(&whole);
+        for _ in 0..60 {
+            let mut content = whole.clone();
+            for _ in 0..1 + stream.bits() % 4 {
+                let place = usize::try_from(stream.bits() % content.len() as u64).unwrap();
+                content[place] = stream.bits().to_le_bytes()[0];
+            }
+            if let Ok(json) = format.convert(&content, &Value::Null)
+                && let Ok(tokenizer) = Tokenizer::from_bytes(name, &json)
+            {
+                tokenizer.count("the cat sat");
+            }
+        }
+    }
+}
