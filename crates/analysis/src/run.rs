@@ -9,7 +9,7 @@ use inferometer_model::observations::{
     FileFacts, HttpVersion, InputLength, Simulated, TokenizerFacts,
 };
 use inferometer_model::spec::{
-    Adapters, Arrivals, Counting, Extent, Images, Lengths, Load, LoadShape, RampCurve, Rate,
+    Adapters, Arrivals, Counting, Extent, Images, Lengths, Load, LoadShape, Media, RampCurve, Rate,
     Replay, SharedPrefix, Source, SourceKind, Think, Ticks,
 };
 use inferometer_model::system::{Machine, ServerFacts};
@@ -79,6 +79,9 @@ pub struct WorkloadFacts {
     pub prefix: Option<SharedPrefix>,
     /// On every prompt; null without.
     pub images: Option<Images>,
+    /// Several sizes of pictures, files of them, and recordings; left out where there are none.
+    #[serde(default, skip_serializing_if = "Media::is_plain")]
+    pub media: Media,
     pub adapters: Option<Adapters>,
     /// Additional fields of every request body.
     pub fields: Map<String, Value>,
@@ -157,6 +160,7 @@ impl WorkloadFacts {
             },
             counting: manifest.spec.workload.counting,
             images: body.images,
+            media: body.media.clone(),
             adapters: body.adapters.clone(),
             fields: body.fields.clone(),
             input_length: materials.input_length,

@@ -424,3 +424,80 @@ fn files_that_cannot_be_used_are_refused_with_the_place() {
         assert!(said.contains(words), "{flags:?}: {said}");
     }
 }
+
+#[test]
+fn the_server_counts_where_no_tokenizer_is_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine();
+    let words = |count| vec!["word"; count].join(" ");
+    let lines = [3, 8, 21].map(|count| json!({ "prompt": words(count) }).to_string());
+    std::fs::write(folder.path().join("data.jsonl"), lines.join("\n")).unwrap();
+    let url = engine.url();
+    let flags = ["--dataset", "data.jsonl", "--keep-order", "--requests", "3", "--tokenizer", &url];
+    let summary = run(&engine, folder.path(), &flags);
+    assert_eq!(asked(&observations(folder.path())), words_sent(&engine));
+    assert_eq!(summary["workload"]["audit"]["input"]["exact"], 3, "{summary}");
+    assert_eq!(summary["workload"]["tokenizer"]["name"], "/tokenize of the server");
+    let correction = &summary["workload"]["input_length"]["corrected"];
+    assert_eq!(correction["tokens_per_word"], 1.0, "{summary}");
+    let nowhere = refused(folder.path(), &["plan", "--tokenizer", "http://127.0.0.1:1"]);
+    assert!(nowhere.contains("/tokenize failed"), "{nowhere}");
+}
+
+#[test]
+fn a_batch_is_one_request_of_many_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine();
+    let tokenizer = word_tokenizer(folder.path());
+    let flags = ["--api", "embeddings", "--batch", "5", "--input-tokens", "uniform:3..40"];
+    let more = ["--tokenizer", &tokenizer, "--requests", "8"];
+    let summary = run(&engine, folder.path(), &[&flags[..], &more].concat());
+    let observed = observations(folder.path());
+    assert_eq!(asked(&observed), words_sent(&engine));
+    assert!(asked(&observed).iter().all(|tokens| 5 * 3 <= *tokens), "{:?}", asked(&observed));
+    assert_eq!(summary["workload"]["audit"]["input"]["exact"], 8, "{summary}");
+
+    let flags = ["plan", "--api", "rerank", "--batch", "3", "--input-tokens", "4"];
+    let ran = output(&[&flags[..], &["--requests", "2", "--save", "-"]].concat(), folder.path());
+    let line = text(&ran.stdout).lines().nth(1).unwrap().to_owned();
+    let request: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(request["messages"].as_array().unwrap().len(), 4, "a query and three documents");
+    assert_eq!(request["input_tokens"], 16);
+    let chat = refused(folder.path(), &["plan", "--api", "chat", "--batch", "3"]);
+    assert!(chat.contains("--batch") && chat.contains("embeddings"), "{chat}");
+}
+
+#[test]
+fn pictures_of_several_sizes_and_recordings_arrive_as_they_were_planned() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine();
+    let flags = ["--images", "2", "--image-size", "8x16,32x4=2", "--audio", "1"];
+    let more = ["--audio-seconds", "2", "--requests", "6", "--output-tokens", "2"];
+    run(&engine, folder.path(), &[&flags[..], &more].concat());
+    let truth = engine.truth();
+    let of_run = truth.requests.iter().filter(|request| {
+        request.request_id.as_deref().is_some_and(|id| id.starts_with("inferometer-2"))
+    });
+    let mut sizes = std::collections::BTreeSet::new();
+    let mut requests = 0;
+    for request in of_run {
+        requests += 1;
+        let [one, other, recording] = request.media.as_slice() else { panic!("{request:?}") };
+        sizes.extend([one, other].map(|picture| serde_json::to_string(picture).unwrap()));
+        let recording = serde_json::to_value(recording).unwrap();
+        assert_eq!(recording, json!({ "recording": { "milliseconds": 2000 } }));
+    }
+    assert_eq!(requests, 6);
+    let known = [(8, 16), (32, 4)].map(|(width, height)| {
+        serde_json::to_string(&json!({ "picture": { "width": width, "height": height } })).unwrap()
+    });
+    assert!(sizes.iter().all(|size| {
+        known.iter().any(|known| {
+            serde_json::from_str::<Value>(known).unwrap()
+                == serde_json::from_str::<Value>(size).unwrap()
+        })
+    }));
+    assert_eq!(sizes.len(), 2, "{sizes:?}");
+    let refusal = refused(folder.path(), &["plan", "--api", "completions", "--audio", "1"]);
+    assert!(refusal.contains("--audio") && refusal.contains("chat"), "{refusal}");
+}

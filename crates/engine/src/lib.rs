@@ -23,6 +23,7 @@ mod framing;
 mod generation;
 mod http;
 mod json;
+pub mod media;
 pub mod metrics;
 mod options;
 mod paced;

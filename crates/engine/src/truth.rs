@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
 use crate::http::Request;
+use crate::media::{self, MediaTruth};
 use crate::options::{Limits, Mode};
 use crate::server::Written;
 use crate::socket::Received;
@@ -67,6 +68,9 @@ pub struct RequestTruth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<String>,
     pub prompt_tokens: u32,
+    /// Pictures and recordings of the messages of a chat.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<MediaTruth>,
     /// Tokens of the whole answer, sent or not.
     pub tokens: u32,
     /// Every `write()` of the answer, in order.
@@ -88,6 +92,7 @@ impl RequestTruth {
             received_user_ns: received.user.ns(),
             case: None,
             prompt_tokens: 0,
+            media: media::in_body(request.body),
             tokens: 0,
             writes: Vec::new(),
             ended: Ended::Running,
@@ -384,6 +389,7 @@ mod truth_tests {
             received_user_ns: 1,
             case: None,
             prompt_tokens: 1,
+            media: Vec::new(),
             tokens: 1,
             writes: Vec::new(),
             ended: Ended::Running,

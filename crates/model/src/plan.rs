@@ -106,7 +106,7 @@ impl PlannedRequest {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
     pub prompt: Prompt,
-    /// Pictures, as `data:` URLs.
+    /// Pictures and recordings, as `data:` URLs.
     pub images: Vec<String>,
     /// Fields of this body alone; they win over those that all bodies carry.
     pub fields: Map<String, Value>,

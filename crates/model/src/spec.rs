@@ -32,7 +32,8 @@ pub use price::Price;
 pub use slo::{Limit, Relation, Slo};
 pub use target::*;
 pub use text::{
-    CoreList, Grammar, ImageSize, Named, PerSecond, Ramp, Share, Time, Written, count, number,
+    CoreList, Grammar, ImageSize, ImageSizes, Named, PerSecond, Ramp, Share, Time, Written, count,
+    number,
 };
 pub use workload::*;
 

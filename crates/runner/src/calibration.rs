@@ -644,6 +644,7 @@ mod tests {
             received_user_ns: 1_150,
             case: None,
             prompt_tokens: 1,
+            media: Vec::new(),
             tokens: 3,
             writes: vec![write(1_200, 1), write(1_250, 0), write(1_300, 2)],
             ended: Ended::Complete,

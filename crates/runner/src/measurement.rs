@@ -192,7 +192,7 @@ impl Live {
             server.deployed().map(|deployed| &deployed.facts),
         )?;
         let body = &spec.workload.body;
-        if body.images.is_some() || body.adapters.is_some() {
+        if body.has_media() || body.adapters.is_some() {
             preflight::check_carried(&found.target, secrets, plan.as_ref())?;
         }
         let correction =

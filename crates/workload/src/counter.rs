@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use inferometer_model::{Message, Prompt, TokenCounter as _};
 
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{ServerTokenizer, Tokenizer};
 
 pub(crate) trait Counter: Sync + fmt::Debug {
     /// The length of a text alone.
@@ -37,6 +37,7 @@ pub(crate) trait Counter: Sync + fmt::Debug {
 pub(crate) struct PromptCounter {
     /// Without one, words count as if each were a token.
     pub(crate) tokenizer: Option<Arc<Tokenizer>>,
+    pub(crate) server: Option<Arc<ServerTokenizer>>,
     pub(crate) with_template: bool,
 }
 
@@ -44,7 +45,10 @@ impl Counter for PromptCounter {
     fn words(&self, text: &str) -> usize {
         match &self.tokenizer {
             Some(tokenizer) => tokenizer.count(text),
-            None => text.split_whitespace().count(),
+            None => match &self.server {
+                Some(server) => server.count(text),
+                None => text.split_whitespace().count(),
+            },
         }
     }
 

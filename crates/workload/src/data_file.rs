@@ -28,7 +28,10 @@ pub enum DataFileError {
     TooMany { path: PathBuf, bound: u64, what: &'static str },
     #[error("{path}, {place}: {reason}")]
     Wrong { path: PathBuf, place: Position, reason: String },
-    #[error("{path} has no column `{column}`; its columns are {found}")]
+    #[error(
+        "{path} has no column `{column}`; its columns are {found} (--dataset-column prompt=COLUMN \
+         says which is the prompt of a dataset)"
+    )]
     NoColumn { path: PathBuf, column: &'static str, found: String },
     #[error("{path} is empty")]
     Empty { path: PathBuf },
@@ -55,6 +58,7 @@ pub enum Position {
     Line(u64),
     /// For an array that may be on a single line.
     Item(u64),
+    Row(u64),
 }
 
 impl std::fmt::Display for Position {
@@ -62,6 +66,7 @@ impl std::fmt::Display for Position {
         match self {
             Self::Line(number) => write!(f, "line {number}"),
             Self::Item(number) => write!(f, "item {number}"),
+            Self::Row(number) => write!(f, "row {number}"),
         }
     }
 }
@@ -79,6 +84,8 @@ pub(crate) struct DataFile {
     passed: u64,
     begun: Vec<u8>,
     ended: bool,
+    /// Whether it must be UTF-8.
+    pub(crate) is_text: bool,
     /// A line that never ends is given up: it would be held in memory whole.
     has_lines: bool,
     /// The line that is being read, from one, and how much of it has passed.
@@ -116,6 +123,7 @@ impl DataFile {
             passed,
             begun: Vec::new(),
             ended: false,
+            is_text: true,
             has_lines: false,
             line: (1, 0),
             quotes: 0,
@@ -161,7 +169,10 @@ impl Read for DataFile {
 impl DataFile {
     fn check(&mut self, new: &[u8]) -> Result<(), DataFileError> {
         let path = || self.path.clone();
-        if !is_utf8(&mut self.begun, &mut self.passed, new) || self.ended && !self.begun.is_empty()
+        if !self.is_text {
+            self.passed += new.len() as u64;
+        } else if !is_utf8(&mut self.begun, &mut self.passed, new)
+            || self.ended && !self.begun.is_empty()
         {
             return Err(DataFileError::NotUtf8 { path: path(), offset: self.passed });
         }

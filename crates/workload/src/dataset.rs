@@ -3,6 +3,10 @@
 //! To add a kind: a reader beside these, its name in `DatasetKind`, its sign in [`kind_of`], and
 //! broken files of it in the tests.
 
+mod files;
+mod known;
+mod parquet;
+
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 use std::marker::PhantomData;
@@ -13,7 +17,8 @@ use std::{fmt, fs, thread};
 
 use inferometer_model::observations::FileFacts;
 use inferometer_model::spec::{
-    DatasetKind, DatasetSpec, INPUT_TOKENS, Lengths, OWN_FIELDS, TOKENS_MAX,
+    DatasetKind, DatasetPart, DatasetRole, DatasetSpec, INPUT_TOKENS, Lengths, OWN_FIELDS,
+    TOKENS_MAX,
 };
 use inferometer_model::{Message, Prompt};
 use serde::Deserialize;
@@ -21,8 +26,10 @@ use serde::de::{self, DeserializeOwned, Deserializer as _, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use self::files::Located;
 use crate::counter::Counter;
 use crate::data_file::{DataFile, DataFileError, Position, hex, name_of, reason_of};
+use crate::hub::{Hub, HubError};
 use crate::lengths::Draw;
 use crate::plan::Stream;
 
@@ -50,14 +57,16 @@ pub enum DatasetError {
     #[error(transparent)]
     File(#[from] DataFileError),
     #[error(
-        "cannot detect the kind of the data set {0}; name it: sharegpt, jsonl, csv or text \
-         for a file, directory for a folder of texts"
+        "cannot detect the kind of the data set {0}; name it: sharegpt, jsonl, json, parquet, csv or \
+         text for a file, directory for a folder of texts"
     )]
     UnknownKind(PathBuf),
-    #[error("{0} is a folder; its kind is directory")]
-    IsFolder(PathBuf),
     #[error("{0} is not a folder; the kind directory is a folder of .txt and .md files")]
     NotAFolder(PathBuf),
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error("{0}")]
+    Files(String),
     #[error("{0} has no .txt or .md file")]
     NoTexts(PathBuf),
     #[error(
@@ -69,7 +78,7 @@ pub enum DatasetError {
 
 /// Reads it whole: every prompt is counted before anything is sent.
 pub(crate) fn read(spec: &DatasetSpec, counter: &dyn Counter) -> Result<Dataset, DatasetError> {
-    read_within(spec, counter, BOUNDS)
+    read_within(spec, &Hub::from_environment(), counter, BOUNDS)
 }
 
 /// What fits into memory.
@@ -83,71 +92,93 @@ const BOUNDS: FileBounds = FileBounds { bytes: 8 << 30, items: 10_000_000 };
 
 fn read_within(
     spec: &DatasetSpec,
+    hub: &Hub,
     counter: &dyn Counter,
     bounds: FileBounds,
 ) -> Result<Dataset, DatasetError> {
     let path = spec.path.as_path();
-    if path.is_dir() {
-        return match spec.kind {
-            None | Some(DatasetKind::Directory) => {
-                read_folder(path, spec.input.as_ref(), counter, bounds)
-            }
-            Some(_) => Err(DatasetError::IsFolder(path.to_path_buf())),
-        };
-    }
-    let mut file = DataFile::open(path, bounds.bytes)?;
-    let kind = match spec.kind.or_else(|| kind_of(path, &file.head)) {
-        Some(kind) => kind,
-        None if file.head.is_empty() => {
-            return Err(DataFileError::Empty { path: path.to_path_buf() }.into());
-        }
-        None => return Err(DatasetError::UnknownKind(path.to_path_buf())),
+    let Some(Located { files, name, part, known }) = files::locate(spec, hub, bounds.bytes)? else {
+        return read_folder(path, spec.input.as_ref(), counter, bounds);
     };
-    if spec.input.is_some() && kind != DatasetKind::Directory {
-        return Err(DatasetError::OwnLengths(path.to_path_buf()));
-    }
-    let is_share_gpt = kind == DatasetKind::ShareGpt;
-    let limits = if is_share_gpt { Limits::SHARE_GPT } else { Limits::NONE };
     let mut collector = Collector {
         path,
         counter,
-        limits,
+        limits: known.map_or(Limits::NONE, |known| known.limits.clone()),
+        usual_output: known.and_then(|known| known.output),
         items_max: bounds.items,
         waiting: Vec::new(),
         items: Vec::new(),
         dropped: BTreeMap::new(),
         ignored: BTreeMap::new(),
     };
-    match kind {
-        DatasetKind::ShareGpt => {
-            read_share_gpt(&mut file, spec.output.as_ref(), &mut collector)?;
-        }
-        DatasetKind::Jsonl => read_lines(&mut file, &mut collector)?,
-        DatasetKind::Csv => read_table(&mut file, &mut collector)?,
-        DatasetKind::Text => read_text_lines(&mut file, &mut collector)?,
-        DatasetKind::Directory => return Err(DatasetError::NotAFolder(path.to_path_buf())),
+    let mut hashes = Vec::new();
+    let mut bytes_left = bounds.bytes;
+    let mut kind = spec.kind;
+    for path in &files {
+        let file = DataFile::open(path, bytes_left)?;
+        let found = spec.kind.or_else(|| kind_of(path, &file.head, &part));
+        let (read_as, file) = read_file(file, found, spec, &part, &mut collector)?;
+        kind = Some(read_as);
+        hashes.push(file.finish()?);
+        let bytes = fs::metadata(path).map_or(0, |facts| facts.len());
+        bytes_left = bytes_left.saturating_sub(bytes);
     }
     let (items, dropped, notes) = collector.finish()?;
-    let facts = FileFacts {
-        name: name_of(path),
-        kind: kind.to_string(),
-        sha256: file.finish()?,
-        items: items.len() as u64,
-        dropped,
+    let sha256 = match hashes.as_slice() {
+        [only] => only.clone(),
+        all => hex(&Sha256::digest(all.concat())),
     };
+    let kind = kind.map_or_else(String::new, |kind| kind.to_string());
+    let facts = FileFacts { name, kind, sha256, items: items.len() as u64, dropped };
     Ok(Dataset { items, facts, notes })
 }
 
+fn read_file(
+    mut file: DataFile,
+    kind: Option<DatasetKind>,
+    spec: &DatasetSpec,
+    part: &DatasetPart,
+    collector: &mut Collector<'_>,
+) -> Result<(DatasetKind, DataFile), DatasetError> {
+    let path = || file.path.clone();
+    let Some(kind) = kind else {
+        let is_empty = file.head.is_empty();
+        let empty = || DataFileError::Empty { path: path() }.into();
+        return Err(if is_empty { empty() } else { DatasetError::UnknownKind(path()) });
+    };
+    if spec.input.is_some() && kind != DatasetKind::Directory {
+        return Err(DatasetError::OwnLengths(path()));
+    }
+    match kind {
+        DatasetKind::ShareGpt => {
+            collector.limits = Limits::SHARE_GPT;
+            read_share_gpt(&mut file, spec.output.as_ref(), collector)?;
+        }
+        DatasetKind::Jsonl => read_lines(&mut file, part, collector)?,
+        DatasetKind::Json => read_list(&mut file, part, collector)?,
+        DatasetKind::Parquet => parquet::read(&mut file, part, collector)?,
+        DatasetKind::Csv => read_table(&mut file, part, collector)?,
+        DatasetKind::Text => read_text_lines(&mut file, collector)?,
+        DatasetKind::Directory => return Err(DatasetError::NotAFolder(path())),
+    }
+    Ok((kind, file))
+}
+
 /// By its name, or by how it begins.
-fn kind_of(path: &Path, head: &[u8]) -> Option<DatasetKind> {
+fn kind_of(path: &Path, head: &[u8], part: &DatasetPart) -> Option<DatasetKind> {
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
     match extension.to_str() {
         Some("csv") => return Some(DatasetKind::Csv),
         Some("txt" | "md") => return Some(DatasetKind::Text),
         _ => {}
     }
+    let has = |key: &[u8]| memchr::memmem::find(head, key).is_some();
     match head.iter().find(|byte| !byte.is_ascii_whitespace())? {
-        b'[' => Some(DatasetKind::ShareGpt),
+        _ if head.starts_with(parquet::MAGIC) => Some(DatasetKind::Parquet),
+        b'[' if part.columns.is_empty() && (has(b"\"conversations\"") || !has(b"{")) => {
+            Some(DatasetKind::ShareGpt)
+        }
+        b'[' => Some(DatasetKind::Json),
         b'{' => Some(DatasetKind::Jsonl),
         _ => None,
     }
@@ -159,7 +190,17 @@ struct Raw {
     prompt: Prompt,
     output: Output,
     fields: Map<String, Value>,
+    source: RawSource,
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RawSource {
+    Prompt,
+    /// The first turns of a conversation, whose lengths are limited as other clients do.
+    Conversation,
+}
+
+const FEW_TURNS: &str = "fewer than two turns";
 
 /// What is known of an answer's length.
 #[derive(Debug)]
@@ -208,6 +249,8 @@ struct Collector<'c> {
     path: &'c Path,
     counter: &'c dyn Counter,
     limits: Limits,
+    /// Tokens of an answer where the data says nothing.
+    usual_output: Option<u32>,
     items_max: u64,
     waiting: Vec<Raw>,
     items: Vec<Item>,
@@ -262,7 +305,11 @@ impl Collector<'_> {
                 let (path, bound) = (self.path.to_path_buf(), self.items_max);
                 return Err(DataFileError::TooMany { path, bound, what: "prompts" });
             }
-            let output_tokens = if matches!(raw.output, Output::Chosen(_)) { None } else { answer };
+            let output_tokens = match raw.output {
+                Output::Chosen(_) => None,
+                Output::Unknown => self.usual_output,
+                Output::Tokens(_) | Output::Reference(_) => answer,
+            };
             self.items.push(Item {
                 prompt: raw.prompt,
                 input_tokens: whole(input),
@@ -378,14 +425,15 @@ fn read_share_gpt(
     each_item(file, |_, conversation: Conversation| {
         let mut turns = conversation.conversations.into_iter();
         let (Some(prompt), Some(answer)) = (turns.next(), turns.next()) else {
-            collector.leave_out("fewer than two turns");
+            collector.leave_out(FEW_TURNS);
             return Ok(());
         };
         let output = match output {
             Some(lengths) => Output::Chosen(lengths.fixed()),
             None => Output::Reference(answer.value),
         };
-        collector.push(Raw { prompt: Prompt::Text(prompt.value), output, fields: Map::new() })
+        let (prompt, fields) = (Prompt::Text(prompt.value), Map::new());
+        collector.push(Raw { prompt, output, fields, source: RawSource::Conversation })
     })
 }
 
@@ -460,68 +508,217 @@ where
 /// Names of an answer's length in data sets.
 const OUTPUT_KEYS: [&str; 3] = ["output_tokens", "max_tokens", "output_len"];
 const BODY_KEYS: [&str; 2] = ["body", "extra_body"];
+/// Keys of which an object has one.
+const ASKED: [&str; 3] = ["prompt", "messages", "conversations"];
 
 /// An object to a line: `prompt` or `messages`, and what belongs to this request alone.
-fn read_lines(file: &mut DataFile, collector: &mut Collector<'_>) -> Result<(), DataFileError> {
+fn read_lines(
+    file: &mut DataFile,
+    part: &DatasetPart,
+    collector: &mut Collector<'_>,
+) -> Result<(), DataFileError> {
     let path = file.path.clone();
     let mut lines = file.lines();
     while let Some((place, line)) = lines.next()? {
         if line.trim().is_empty() {
             continue;
         }
-        let wrong = |reason| DataFileError::Wrong { path: path.clone(), place, reason };
-        let object = serde_json::from_str::<Map<String, Value>>(line)
-            .map_err(|error| wrong(format!("not a JSON object: {}", reason_of(&error))))?;
-        let (raw, strangers) = item(object).map_err(wrong)?;
-        for stranger in &strangers {
-            collector.ignore("key", stranger);
-        }
-        collector.push(raw)?;
+        let object = serde_json::from_str::<Map<String, Value>>(line).map_err(|error| {
+            let reason = format!("not a JSON object: {}", reason_of(&error));
+            DataFileError::Wrong { path: path.clone(), place, reason }
+        })?;
+        collector.push_object(object, part, (&path, place))?;
     }
     Ok(())
 }
 
-/// The item of a line, and the keys that mean nothing to us.
-fn item(mut object: Map<String, Value>) -> Result<(Raw, Vec<String>), String> {
-    let prompt = match (object.remove("prompt"), object.remove("messages")) {
-        (Some(_), Some(_)) => return Err("both `prompt` and `messages`; leave one".to_owned()),
-        (Some(Value::String(text)), None) => Prompt::Text(text),
-        (Some(_), None) => return Err("`prompt` must be a text".to_owned()),
-        (None, Some(messages)) => {
-            let messages: Vec<Message> = serde_json::from_value(messages)
-                .map_err(|error| format!("`messages` must be a list of objects ({error})"))?;
-            if let Some(index) = messages.iter().position(|message| message.role().is_empty()) {
-                return Err(format!("message {} has no `role`", index + 1));
+/// An array of such objects.
+fn read_list(
+    file: &mut DataFile,
+    part: &DatasetPart,
+    collector: &mut Collector<'_>,
+) -> Result<(), DataFileError> {
+    let path = file.path.clone();
+    each_item(file, |number, object: Map<String, Value>| {
+        collector.push_object(object, part, (&path, Position::Item(number)))
+    })
+}
+
+impl Collector<'_> {
+    /// Takes an object of a file, whose columns may have other names.
+    fn push_object(
+        &mut self,
+        object: Map<String, Value>,
+        part: &DatasetPart,
+        (path, place): (&Path, Position),
+    ) -> Result<(), DataFileError> {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let is_other = part.only.iter().find(|(column, wanted)| {
+            value_at(&object, column).is_none_or(|value| text(value) != **wanted)
+        });
+        if let Some((column, wanted)) = is_other {
+            self.leave_out(&format!("{column} is not {wanted}"));
+            return Ok(());
+        }
+        let item = renamed(object, part).and_then(item);
+        let (raw, strangers) = item.map_err(|reason| DataFileError::Wrong {
+            path: path.to_path_buf(),
+            place,
+            reason,
+        })?;
+        // Who names columns knows of the others.
+        for stranger in strangers.iter().filter(|it| is_stranger(it, part)) {
+            self.ignore("key", stranger);
+        }
+        match raw {
+            Some(raw) => {
+                if matches!(raw.source, RawSource::Conversation) {
+                    self.limits = Limits::SHARE_GPT;
+                }
+                self.push(raw)
             }
-            Prompt::Messages(messages)
+            None => {
+                self.leave_out(FEW_TURNS);
+                Ok(())
+            }
         }
-        (None, None) => {
-            let keys = object.keys().map(|key| format!("`{key}`")).collect::<Vec<_>>();
-            let keys = if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
-            return Err(format!("neither `prompt` nor `messages`; it has {keys}"));
+    }
+}
+
+/// Whether a column means nothing. Who names columns knows of the others.
+fn is_stranger(name: &str, part: &DatasetPart) -> bool {
+    part.columns.is_empty() && !part.only.contains_key(name)
+}
+
+/// The object with its columns under the names that they have here.
+fn renamed(
+    mut object: Map<String, Value>,
+    part: &DatasetPart,
+) -> Result<Map<String, Value>, String> {
+    let mut found = Vec::new();
+    for (role, column) in &part.columns {
+        let value = value_at(&object, column);
+        let value = value.ok_or_else(|| {
+            let keys = names(object.keys());
+            format!("it has no `{column}`, which --dataset-column makes its {role}; it has {keys}")
+        })?;
+        found.push((role.to_string(), value.clone()));
+    }
+    for column in part.columns.values() {
+        object.remove(column_root(&object, column));
+    }
+    // Where it is named what to ask, other columns that could be asked are not.
+    if found.iter().any(|(role, _)| ASKED.contains(&role.as_str())) {
+        ASKED.iter().for_each(|role| drop(object.remove(*role)));
+    }
+    object.extend(found);
+    Ok(object)
+}
+
+/// The column itself, or what it leads to: names of keys and numbers of items with dots between.
+fn value_at<'o>(object: &'o Map<String, Value>, column: &str) -> Option<&'o Value> {
+    if let Some(value) = object.get(column) {
+        return Some(value);
+    }
+    let mut steps = column.split('.');
+    let first = object.get(steps.next()?)?;
+    steps.try_fold(first, |value, step| match value {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        other => other.get(step),
+    })
+}
+
+/// The key of an object in which a column is.
+fn column_root<'c>(object: &Map<String, Value>, column: &'c str) -> &'c str {
+    if object.contains_key(column) { column } else { root_of(column) }
+}
+
+/// The first step to a column.
+fn root_of(column: &str) -> &str {
+    column.split('.').next().unwrap_or(column)
+}
+
+fn names<'n>(keys: impl Iterator<Item = &'n String>) -> String {
+    let keys = keys.map(|key| format!("`{key}`")).collect::<Vec<_>>();
+    if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") }
+}
+
+/// The item of an object, unless it is a conversation that is too short, and the keys that mean
+/// nothing to us.
+fn item(mut object: Map<String, Value>) -> Result<(Option<Raw>, Vec<String>), String> {
+    let mut source = RawSource::Prompt;
+    let mut answer = object.remove("answer");
+    let given = ASKED.map(|key| object.remove(key).map(|value| (key, value)));
+    let mut given = given.into_iter().flatten();
+    let mut prompt = match (given.next(), given.next()) {
+        (Some((one, _)), Some((other, _))) => {
+            return Err(format!("both `{one}` and `{other}`; leave one"));
+        }
+        (Some(("prompt", Value::String(text))), None) => Prompt::Text(text),
+        (Some(("prompt", Value::Null)), None) => Prompt::Text(String::new()),
+        (Some(("prompt", _)), None) => return Err("`prompt` must be a text".to_owned()),
+        (Some(("messages", messages)), None) => Prompt::Messages(messages_of(messages)?),
+        (Some((_, turns)), None) => {
+            let turns: Vec<Turn> = serde_json::from_value(turns)
+                .map_err(|error| format!("`conversations` must be a list of turns ({error})"))?;
+            let mut turns = turns.into_iter().map(|turn| turn.value);
+            let (Some(first), Some(second)) = (turns.next(), turns.next()) else {
+                return Ok((None, Vec::new()));
+            };
+            answer = Some(second.into());
+            source = RawSource::Conversation;
+            Prompt::Text(first)
+        }
+        (None, _) => {
+            let keys = names(object.keys());
+            return Err(format!(
+                "neither `prompt` nor `messages`; it has {keys} (--dataset-column prompt=COLUMN \
+                 says which is the prompt)"
+            ));
         }
     };
-    let output = match only_one(&mut object, &OUTPUT_KEYS)? {
-        None | Some((_, Value::Null)) => Output::Unknown,
-        Some((key, value)) => Output::Tokens(output_tokens(key, &value.to_string())?),
+    if let Some(Value::String(system)) = object.remove("system") {
+        let mut messages = vec![Message::new("system", system)];
+        match prompt {
+            Prompt::Text(text) => messages.push(Message::new("user", text)),
+            Prompt::Messages(rest) => messages.extend(rest),
+        }
+        prompt = Prompt::Messages(messages);
+    }
+    let output = match (only_one(&mut object, &OUTPUT_KEYS)?, answer) {
+        (None | Some((_, Value::Null)), Some(Value::String(answer))) => Output::Reference(answer),
+        (None | Some((_, Value::Null)), _) => Output::Unknown,
+        (Some((key, Value::String(text))), _) => Output::Tokens(output_tokens(key, &text)?),
+        (Some((key, value)), _) => Output::Tokens(output_tokens(key, &value.to_string())?),
     };
-    let fields = match only_one(&mut object, &BODY_KEYS)? {
-        None | Some((_, Value::Null)) => Map::new(),
+    let fields = body_fields(&mut object)?;
+    let strangers = object.into_iter().map(|(key, _)| key).collect();
+    Ok((Some(Raw { prompt, output, fields, source }), strangers))
+}
+
+fn messages_of(value: Value) -> Result<Vec<Message>, String> {
+    let messages: Vec<Message> = serde_json::from_value(value)
+        .map_err(|error| format!("`messages` must be a list of objects ({error})"))?;
+    match messages.iter().position(|message| message.role().is_empty()) {
+        Some(index) => Err(format!("message {} has no `role`", index + 1)),
+        None => Ok(messages),
+    }
+}
+
+fn body_fields(object: &mut Map<String, Value>) -> Result<Map<String, Value>, String> {
+    match only_one(object, &BODY_KEYS)? {
+        None | Some((_, Value::Null)) => Ok(Map::new()),
         Some((key, Value::Object(fields))) => {
             match OWN_FIELDS.iter().find(|own| fields.contains_key(**own)) {
-                None => fields,
-                Some(own) => {
-                    return Err(format!(
-                        "`{own}` in `{key}` is set by the measurement itself; leave it out \
-                         (`output_tokens` beside `{key}` sets an answer's length)"
-                    ));
-                }
+                None => Ok(fields),
+                Some(own) => Err(format!(
+                    "`{own}` in `{key}` is set by the measurement itself; leave it out \
+                     (`output_tokens` beside `{key}` sets an answer's length)"
+                )),
             }
         }
-        Some((key, _)) => return Err(format!("`{key}` must be an object")),
-    };
-    let strangers = object.into_iter().map(|(key, _)| key).collect();
-    Ok((Raw { prompt, output, fields }, strangers))
+        Some((key, _)) => Err(format!("`{key}` must be an object")),
+    }
 }
 
 /// The value of a key that has several names.
@@ -546,30 +743,35 @@ fn output_tokens(key: &str, text: &str) -> Result<u32, String> {
     allowed.ok_or_else(|| format!("`{key}` is {text}, not a whole number from 1 to {TOKENS_MAX}"))
 }
 
-fn read_table(file: &mut DataFile, collector: &mut Collector<'_>) -> Result<(), DataFileError> {
+fn read_table(
+    file: &mut DataFile,
+    part: &DatasetPart,
+    collector: &mut Collector<'_>,
+) -> Result<(), DataFileError> {
     let path = file.path.clone();
     let mut table = file.table()?;
-    let prompts = table.needed("prompt")?;
-    let outputs = OUTPUT_KEYS.iter().find_map(|name| Some((*name, table.column(name)?)));
-    let strangers: Vec<String> = table
-        .columns()
-        .enumerate()
-        .filter(|(place, _)| *place != prompts && outputs.is_none_or(|(_, known)| known != *place))
-        .map(|(_, name)| name.to_owned())
-        .collect();
+    if !part.columns.contains_key(&DatasetRole::Prompt) {
+        table.needed("prompt")?;
+    }
+    // The names that the columns have for us, where they have any.
+    let known = ["prompt"].into_iter().chain(OUTPUT_KEYS);
+    let named = part.columns.values().chain(part.only.keys()).map(String::as_str);
+    let known: Vec<&str> = known.chain(named).collect();
+    let (mut used, mut strangers) = (Vec::new(), Vec::new());
+    for (place, name) in table.columns().enumerate() {
+        match known.iter().find(|known| known.eq_ignore_ascii_case(name)) {
+            Some(known) => used.push((place, (*known).to_owned())),
+            None => strangers.push(name.to_owned()),
+        }
+    }
     while let Some((place, row)) = table.next()? {
-        let output =
-            match outputs.map(|(name, column)| (name, row.get(column).unwrap_or(""))) {
-                None | Some((_, "")) => Output::Unknown,
-                Some((name, text)) => {
-                    Output::Tokens(output_tokens(name, text).map_err(|reason| {
-                        DataFileError::Wrong { path: path.clone(), place, reason }
-                    })?)
-                }
-            };
-        let prompt = Prompt::Text(row.get(prompts).unwrap_or_default().to_owned());
-        collector.push(Raw { prompt, output, fields: Map::new() })?;
-        for stranger in &strangers {
+        let value = |(column, name): &(usize, String)| {
+            let text = row.get(*column).unwrap_or_default();
+            let is_absent = text.is_empty() && name != "prompt";
+            (name.clone(), if is_absent { Value::Null } else { text.into() })
+        };
+        collector.push_object(used.iter().map(value).collect(), part, (&path, place))?;
+        for stranger in strangers.iter().filter(|_| part.columns.is_empty()) {
             collector.ignore("column", stranger);
         }
     }
@@ -587,13 +789,12 @@ fn read_text_lines(
             continue;
         }
         let prompt = Prompt::Text(line.to_owned());
-        collector.push(Raw { prompt, output: Output::Unknown, fields: Map::new() })?;
+        let (output, fields, source) = (Output::Unknown, Map::new(), RawSource::Prompt);
+        collector.push(Raw { prompt, output, fields, source })?;
     }
     Ok(())
 }
 
-const DEPTH_MAX: usize = 16;
-const FILES_MAX: u64 = 100_000;
 /// The pieces are part of the data, and not of a run: they do not depend on its seed.
 const PIECES_SEED: u64 = 0;
 /// Text that is looked at for each token that is asked for: no language needs more.
@@ -606,9 +807,7 @@ fn read_folder(
     counter: &dyn Counter,
     bounds: FileBounds,
 ) -> Result<Dataset, DatasetError> {
-    let mut files = Vec::new();
-    find(folder, folder, DEPTH_MAX, &mut files)?;
-    files.sort();
+    let files = files::below(folder, &["txt", "md"])?;
     if files.is_empty() {
         return Err(DatasetError::NoTexts(folder.to_path_buf()));
     }
@@ -648,37 +847,6 @@ fn read_folder(
         dropped,
     };
     Ok(Dataset { items, facts, notes: Vec::new() })
-}
-
-/// The names of texts below a folder, with `/` on every system. Links to folders are not followed.
-fn find(
-    root: &Path,
-    folder: &Path,
-    depth_left: usize,
-    files: &mut Vec<String>,
-) -> Result<(), DatasetError> {
-    let unreadable = |source| DataFileError::Unreadable { path: folder.to_path_buf(), source };
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        let path = entry.path();
-        if entry.file_type().map_err(unreadable)?.is_dir() {
-            if 0 < depth_left {
-                find(root, &path, depth_left - 1, files)?;
-            }
-            continue;
-        }
-        let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
-        if extension == "txt" || extension == "md" {
-            let below = path.strip_prefix(root).unwrap_or(&path).components();
-            let names = below.map(|name| name.as_os_str().to_string_lossy());
-            files.push(names.collect::<Vec<_>>().join("/"));
-        }
-        if FILES_MAX < files.len() as u64 {
-            let path = root.to_path_buf();
-            return Err(DataFileError::TooMany { path, bound: FILES_MAX, what: "texts" }.into());
-        }
-    }
-    Ok(())
 }
 
 /// The tokens of a text as a whole prompt.

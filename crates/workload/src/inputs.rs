@@ -18,15 +18,16 @@ use crate::counter::{Counter as _, PromptCounter};
 use crate::data_file::name_of;
 use crate::dataset::{self, Dataset};
 use crate::lengths::Draw;
+use crate::media::MediaMaker;
 use crate::plan::Stream;
 use crate::prompts::{
-    Alphabet, DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts, REQUESTS_OPEN_ENDED,
-    Repeated, Shares, Synthetic, TracePrompts, Users, VllmRandom, WarmUp,
+    Alphabet, Batched, DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts,
+    REQUESTS_OPEN_ENDED, Repeated, Shares, Synthetic, TracePrompts, Users, VllmRandom, WarmUp,
 };
 use crate::saved::SavedPlan;
 use crate::sessions::{self, SessionPrompts, Sessions, SessionsError};
 use crate::text::{Frame, TextError, TextMaker};
-use crate::tokenizer::{Tokenizer, TokenizerParts};
+use crate::tokenizer::{ServerTokenizer, Tokenizer, TokenizerError, TokenizerParts};
 use crate::trace::{self, Trace};
 
 /// Everything that is read from outside, once.
@@ -37,6 +38,7 @@ pub struct Inputs {
     /// The moments of recorded traffic, in nanoseconds from its beginning, never decreasing.
     recorded: Option<Arc<[u64]>>,
     materials: Materials,
+    media: MediaMaker,
 }
 
 /// A source with all that it needs.
@@ -77,23 +79,42 @@ impl Inputs {
         // A saved plan has its words already, and needs no tokenizer.
         let has_words = ids.is_some() || matches!(spec.workload.source, Source::Saved { .. });
         let name = spec.workload.tokenizer.as_deref().filter(|_| !has_words);
-        let tokenizer = name.map(Tokenizer::open).transpose()?.map(Arc::new);
-        let text = Arc::new(match &tokenizer {
-            Some(tokenizer) => TextMaker::exact(Arc::clone(tokenizer), frame_for(spec)?)?,
-            None => TextMaker::Estimating(None),
+        let with_template = spec.workload.counting == Counting::WithTemplate;
+        let (tokenizer, server) = match name {
+            Some(url) if ServerTokenizer::is_named(url) => {
+                if with_template {
+                    return Err(TokenizerError::ServerTemplate.into());
+                }
+                let with_special = frame_for(spec)? == Frame::SpecialTokens;
+                (None, Some(Arc::new(ServerTokenizer::open(url, with_special)?)))
+            }
+            name => (name.map(Tokenizer::open).transpose()?.map(Arc::new), None),
+        };
+        let text = Arc::new(match (&tokenizer, &server) {
+            (Some(tokenizer), _) => TextMaker::exact(Arc::clone(tokenizer), frame_for(spec)?)?,
+            (None, Some(server)) => TextMaker::Estimating(Some(server.correction()?)),
+            (None, None) => TextMaker::Estimating(None),
         });
         let besides = TokenizerParts {
-            template: spec.workload.counting == Counting::WithTemplate,
+            template: with_template,
             special_names: draws_ids(&spec.workload.source),
         };
-        let facts = tokenizer.as_ref().map(|tokenizer| tokenizer.facts_with(besides));
+        let facts = match (&tokenizer, &server) {
+            (Some(tokenizer), _) => Some(tokenizer.facts_with(besides)),
+            (None, server) => server.as_ref().map(|server| server.facts()),
+        };
+        let (media, media_files) = MediaMaker::read(&spec.workload.body)?;
         let materials = Materials {
+            files: media_files,
             tokenizer: facts.clone(),
             input_length: text.input_length(),
             ..Materials::default()
         };
-        let mut reader = Reader { tokenizer, ids, spec, materials };
+        let counter =
+            PromptCounter { tokenizer: tokenizer.clone(), server: server.clone(), with_template };
+        let mut reader = Reader { tokenizer, counter, ids, spec, materials };
         let loaded = reader.load(&spec.workload.source)?;
+        server.map_or(Ok(()), |server| server.check())?;
         // First turns with a prefix begin with a system message.
         let has_system = match &loaded {
             Loaded::Conversations(spec) => spec.prefix.is_some(),
@@ -123,7 +144,7 @@ impl Inputs {
         } else {
             None
         };
-        let mut inputs = Self { text, loaded, recorded, materials: reader.materials };
+        let mut inputs = Self { text, loaded, recorded, materials: reader.materials, media };
         inputs.note_shortest();
         Ok(inputs)
     }
@@ -179,7 +200,8 @@ impl Inputs {
         }
         let has_sessions = matches!(self.loaded, Loaded::Conversations(_) | Loaded::Sessions(_));
         let users = if has_sessions { Users::Conversations } else { Users::Requests };
-        Arc::new(Decorated::new(prompts, &spec.workload.body, users, spec.seed))
+        let prompts = batched(prompts, spec);
+        Arc::new(Decorated::new(prompts, &spec.workload.body, self.media.clone(), users, spec.seed))
     }
 
     /// As long as the run's, with bodies like theirs, and unlike them in every word and picture;
@@ -192,7 +214,9 @@ impl Inputs {
             Arc::new(WarmUp { lengths, text: self.text(), seed: spec.seed })
         };
         let seed = Stream::new(spec.seed, "warm-up-bodies", 0).bits();
-        Arc::new(Decorated::new(words, &spec.workload.body, Users::Requests, seed))
+        let words = batched(words, spec);
+        let media = self.media.clone();
+        Arc::new(Decorated::new(words, &spec.workload.body, media, Users::Requests, seed))
     }
 
     fn source(&self, loaded: &Loaded, seed: u64) -> Arc<dyn Prompts> {
@@ -279,6 +303,20 @@ impl Loaded {
     }
 }
 
+/// How many texts a request has.
+fn texts_per_request(spec: &Spec) -> u32 {
+    let batch = spec.workload.body.batch;
+    batch.map_or(1, |batch| batch + u32::from(spec.api == Api::Rerank))
+}
+
+/// The prompts in batches, where they are asked for.
+fn batched(prompts: Arc<dyn Prompts>, spec: &Spec) -> Arc<dyn Prompts> {
+    match spec.workload.body.batch {
+        None => prompts,
+        Some(_) => Arc::new(Batched { inner: prompts, size: texts_per_request(spec) }),
+    }
+}
+
 /// Whether prompts are drawn as token ids, special ones left out.
 fn draws_ids(source: &Source) -> bool {
     if let Source::Mix(parts) = source {
@@ -303,6 +341,7 @@ fn frame_for(spec: &Spec) -> Result<Frame, WorkloadError> {
 
 struct Reader<'a> {
     tokenizer: Option<Arc<Tokenizer>>,
+    counter: PromptCounter,
     /// Instead of a tokenizer, for those who send nothing.
     ids: Option<Alphabet>,
     spec: &'a Spec,
@@ -318,18 +357,18 @@ impl Reader<'_> {
                 Loaded::Sessions(Arc::new(sessions::draw_agents(spec, self.spec.seed)))
             }
             Source::Sessions(spec) => {
-                let (sessions, facts) = sessions::read(spec, &self.counter())?;
+                let (sessions, facts) = sessions::read(spec, &self.counter)?;
                 self.materials.files.push(facts);
                 self.materials.notes.extend(sessions.notes.iter().cloned());
                 Loaded::Sessions(Arc::new(sessions))
             }
             Source::Fixed(spec) => {
-                let tokens = self.counter().prompt(&Prompt::Text(spec.prompt.clone()));
+                let tokens = self.counter.prompt(&Prompt::Text(spec.prompt.clone()));
                 let tokens = tokens.ok_or(WorkloadError::TemplateRefuses)?;
                 Loaded::Fixed(spec.clone(), u32::try_from(tokens).unwrap_or(u32::MAX))
             }
             Source::Dataset(spec) => {
-                let dataset = dataset::read(spec, &self.counter())?;
+                let dataset = dataset::read(spec, &self.counter)?;
                 self.materials.files.push(dataset.facts.clone());
                 self.materials.notes.extend(dataset.notes.iter().cloned());
                 Loaded::Dataset(spec.clone(), Arc::new(dataset))
@@ -399,11 +438,6 @@ impl Reader<'_> {
         Ok(saved)
     }
 
-    fn counter(&self) -> PromptCounter {
-        let with_template = self.spec.workload.counting == Counting::WithTemplate;
-        PromptCounter { tokenizer: self.tokenizer.clone(), with_template }
-    }
-
     fn vllm_random(
         &self,
         spec: &spec::VllmRandom,
@@ -412,6 +446,7 @@ impl Reader<'_> {
     ) -> Result<VllmRandom, WorkloadError> {
         let words = self.tokenizer.clone().map(Alphabet::Words);
         let alphabet = words.or_else(|| self.ids.clone()).ok_or(WorkloadError::NoTokenizer)?;
+        let requests = requests.map(|it| it.saturating_mul(texts_per_request(self.spec).into()));
         VllmRandom::new(spec, alphabet, seed, requests)
     }
 

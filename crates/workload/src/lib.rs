@@ -7,8 +7,10 @@ mod data_file;
 mod dataset;
 pub mod fingerprint;
 pub mod gamma;
+pub mod hub;
 pub mod inputs;
 mod lengths;
+mod media;
 pub mod plan;
 mod prompts;
 pub mod saved;
@@ -36,6 +38,8 @@ pub enum WorkloadError {
     SavedPlan(#[from] SavedPlanError),
     #[error(transparent)]
     Dataset(#[from] DatasetError),
+    #[error(transparent)]
+    Media(#[from] DataFileError),
     #[error(transparent)]
     Trace(#[from] TraceError),
     #[error(transparent)]

@@ -9,11 +9,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use inferometer_model::record::SessionPlace;
 use inferometer_model::spec::{
-    AdapterChoice, Adapters, BodySpec, DatasetSpec, Images, OUTPUT_TOKENS, SharedPrefix,
+    AdapterChoice, Adapters, BodySpec, DatasetSpec, OUTPUT_TOKENS, SharedPrefix,
 };
 use inferometer_model::{Content, Message, PlannedRequest, Prompt, Release, RequestId, Segment};
 use serde_json::{Map, Value};
@@ -21,6 +19,7 @@ use serde_json::{Map, Value};
 use crate::WorkloadError;
 use crate::dataset::{Dataset, Shuffle};
 use crate::lengths::{Draw, Zipf};
+use crate::media::MediaMaker;
 use crate::plan::Stream;
 use crate::text::TextMaker;
 use crate::tokenizer::Tokenizer;
@@ -105,6 +104,54 @@ impl Prompts for Repeated {
 
     fn fields(&self, request: &PlannedRequest) -> Map<String, Value> {
         self.0.fields(&PlannedRequest { id: FIRST, ..*request })
+    }
+}
+
+/// Several prompts of a source in each request, for APIs that take lists.
+#[derive(Debug)]
+pub(crate) struct Batched {
+    pub(crate) inner: Arc<dyn Prompts>,
+    pub(crate) size: u32,
+}
+
+impl Batched {
+    /// The prompts of a request, as requests of the source by themselves.
+    fn parts(&self, id: u64) -> impl Iterator<Item = PlannedRequest> {
+        let first = id.saturating_mul(self.size.into());
+        (first..first.saturating_add(self.size.into())).map(|id| PlannedRequest {
+            id: RequestId(id),
+            ..self.inner.recipe(PromptIndex { id, turn: 0 })
+        })
+    }
+}
+
+impl Prompts for Batched {
+    fn recipe(&self, place: PromptIndex) -> PlannedRequest {
+        let tokens = self.parts(place.id).map(|part| u64::from(part.input_tokens)).sum::<u64>();
+        let input_tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
+        let first = PromptIndex { id: place.id.saturating_mul(self.size.into()), ..place };
+        PlannedRequest { input_tokens, ..self.inner.recipe(first) }
+    }
+
+    fn content(&self, request: &PlannedRequest) -> Content {
+        let text = |part: PlannedRequest| match self.inner.content(&part).prompt {
+            Prompt::Text(text) => text,
+            Prompt::Messages(messages) => {
+                messages.iter().map(Message::text).collect::<Vec<_>>().join("\n")
+            }
+        };
+        let texts = self.parts(request.id.0).map(text);
+        let messages = texts.map(|text| Message::new("user", text)).collect();
+        Content { fields: self.fields(request), ..Content::new(Prompt::Messages(messages)) }
+    }
+
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        self.parts(request.id.0).flat_map(|part| self.inner.segments(&part)).collect()
+    }
+
+    /// Those of its first prompt: a request has one body.
+    fn fields(&self, request: &PlannedRequest) -> Map<String, Value> {
+        self.parts(request.id.0).next().map_or_else(Map::new, |part| self.inner.fields(&part))
     }
 }
 
@@ -596,7 +643,7 @@ pub(crate) struct Decorated {
     seed: u64,
     inner: Arc<dyn Prompts>,
     users: Users,
-    images: Option<Images>,
+    media: MediaMaker,
     /// With their popularity, where it is not even.
     adapters: Option<(Adapters, Option<Zipf>)>,
 }
@@ -612,7 +659,13 @@ pub(crate) enum Users {
 
 impl Decorated {
     /// Adapters, where there are any, have at least one name.
-    pub(crate) fn new(inner: Arc<dyn Prompts>, body: &BodySpec, users: Users, seed: u64) -> Self {
+    pub(crate) fn new(
+        inner: Arc<dyn Prompts>,
+        body: &BodySpec,
+        media: MediaMaker,
+        users: Users,
+        seed: u64,
+    ) -> Self {
         let adapters = body.adapters.clone().map(|adapters| {
             let count = u32::try_from(adapters.names.len()).unwrap_or(u32::MAX);
             let popularity = match adapters.choice {
@@ -621,7 +674,7 @@ impl Decorated {
             };
             (adapters, popularity)
         });
-        Self { seed, inner, users, images: body.images, adapters }
+        Self { seed, inner, users, media, adapters }
     }
 
     /// An adapter stays with its conversation.
@@ -650,10 +703,7 @@ impl Prompts for Decorated {
 
     fn content(&self, request: &PlannedRequest) -> Content {
         let mut content = self.inner.content(request);
-        if let Some(images) = self.images {
-            let mut noise = Stream::new(self.seed, "images", request.id.0);
-            content.images.extend((0..images.count).map(|_| picture(images, &mut noise)));
-        }
+        content.images.extend(self.media.make(self.seed, request.id.0));
         content.model = self.adapter(request).or(content.model);
         content
     }
@@ -675,36 +725,12 @@ impl Prompts for Decorated {
     }
 }
 
-/// Noise cannot be compressed, so it is not tried: pictures are made just before they are sent.
-fn picture(images: Images, noise: &mut Stream) -> String {
-    // Three channels of a byte each.
-    let size = images.width as usize * images.height as usize * 3;
-    let mut pixels = Vec::with_capacity(size + 8);
-    while pixels.len() < size {
-        pixels.extend_from_slice(&noise.bits().to_le_bytes());
-    }
-    pixels.truncate(size);
-    let mut file = Vec::with_capacity(size + size / 64 + 1_024);
-    let mut encoder = png::Encoder::new(&mut file, images.width, images.height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    encoder.set_compression(png::Compression::NoCompression);
-    encoder.set_filter(png::Filter::NoFilter);
-    let written = encoder.write_header().and_then(|mut writer| {
-        writer.write_image_data(&pixels)?;
-        writer.finish()
-    });
-    written.expect("memory takes every picture of at least a pixel");
-    format!("data:image/png;base64,{}", BASE64_STANDARD.encode(file))
-}
-
 #[cfg(test)]
 mod tests;
 
 #[cfg(test)]
 mod dataset_tests {
     use std::collections::BTreeMap;
-    use std::path::PathBuf;
 
     use inferometer_model::Prompt;
     use inferometer_model::observations::FileFacts;
@@ -726,8 +752,7 @@ mod dataset_tests {
         let facts = FileFacts { name, kind, sha256, items: 5, dropped: BTreeMap::new() };
         let dataset =
             Arc::new(Dataset { items: (0..5).map(item).collect(), facts, notes: Vec::new() });
-        let spec =
-            DatasetSpec { path: PathBuf::new(), kind: None, input: None, output, keep_order };
+        let spec = DatasetSpec { output, keep_order, ..DatasetSpec::default() };
         DatasetPrompts::new(&spec, dataset, 3)
     }
 
@@ -831,7 +856,6 @@ mod alphabet_tests {
 mod mix_tests {
     use inferometer_model::spec::Lengths;
     use std::collections::BTreeMap;
-    use std::path::PathBuf;
 
     use super::*;
     use crate::dataset::{Dataset, Item};
@@ -857,8 +881,7 @@ mod mix_tests {
         let facts = FileFacts { name, kind, sha256, items: 0, dropped: BTreeMap::new() };
         let dataset =
             Arc::new(Dataset { items: (0..items).map(item).collect(), facts, notes: Vec::new() });
-        let path = PathBuf::new();
-        let spec = DatasetSpec { path, kind: None, input: None, output: None, keep_order };
+        let spec = DatasetSpec { keep_order, ..DatasetSpec::default() };
         Arc::new(DatasetPrompts::new(&spec, dataset, 3))
     }
 

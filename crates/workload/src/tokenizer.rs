@@ -1,26 +1,25 @@
 //! The model's own tokenizer: what a text is in tokens, by the rules that the server counts with.
 
-#[cfg(feature = "hub")]
-mod download;
-
+mod convert;
+mod server;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use inferometer_model::TokenCounter;
 use inferometer_model::observations::TokenizerFacts;
-use inferometer_model::{Message, Secret, file};
+use inferometer_model::{Message, file};
 use minijinja::{Environment, Error, ErrorKind, context};
 use serde::Deserialize as _;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use self::convert::Format;
+pub(crate) use self::server::ServerTokenizer;
 use crate::data_file::hex;
-
-#[cfg(feature = "hub")]
-pub use download::https_agent;
+use crate::hub::{Hub, HubError, Repository, is_hub_name};
 
 /// Length of each file of a tokenizer; the longest that are published have some 40 MB.
 const BYTES_MAX: u64 = 512 << 20;
@@ -44,31 +43,30 @@ pub struct TokenizerParts {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerError {
     #[error(
-        "no tokenizer `{name}`: it is neither a file nor a directory with a tokenizer.json; \
+        "no tokenizer `{name}`: it is neither a file nor a directory with a tokenizer.json, a \
+         SentencePiece or tiktoken model, or a tekken.json; \
          give the path of one with --tokenizer"
     )]
     NoSuchPath { name: String },
     #[error(
-        "no tokenizer.json in {}; give the path of one with --tokenizer",
+        "no tokenizer.json, tokenizer.model or tekken.json in {}; give the path of one with --tokenizer",
         .directory.display()
     )]
     NoneInDirectory { directory: PathBuf },
+    #[error(transparent)]
+    Hub(#[from] HubError),
     #[error(
-        "no tokenizer for `{name}`: it is no path, it is not in the hub's cache {}, and {why}; \
-         give the path of a tokenizer.json with --tokenizer",
-        .cache.display()
+        "the server cannot count tokens: {url} {reason}; leave --tokenizer out to estimate lengths by \
+         words, or give the model's own tokenizer"
     )]
-    NotCached { name: String, cache: PathBuf, why: &'static str },
+    Server { url: String, reason: String },
     #[error(
-        "the tokenizer of `{name}` is not in the hub's cache {}, and could not be downloaded: \
-         {url} {reason}; give the path of a tokenizer.json with --tokenizer",
-        .cache.display()
+        "--count with-template needs the model's own tokenizer with its template; a server's \
+         /tokenize counts the prompt alone"
     )]
-    NotDownloaded { name: String, cache: PathBuf, url: String, reason: String },
+    ServerTemplate,
     #[error("cannot read {}: {source}", .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("cannot keep the downloaded tokenizer at {}: {source}", .path.display())]
-    NotKept { path: PathBuf, source: io::Error },
     #[error("{} is not a tokenizer that can be used: {reason}", .path.display())]
     NotATokenizer { path: PathBuf, reason: String },
 }
@@ -81,16 +79,19 @@ impl Tokenizer {
     }
 
     pub fn open_with(name: &str, hub: &Hub) -> Result<Self, TokenizerError> {
-        Self::read(name, &hub.find(name)?)
+        Self::read(name, &find(name, hub)?)
     }
 
     fn read(name: &str, path: &Path) -> Result<Self, TokenizerError> {
         let bytes = file::read(path, BYTES_MAX)
             .map_err(|source| TokenizerError::Unreadable { path: path.to_owned(), source })?;
         let refuse = |reason| TokenizerError::NotATokenizer { path: path.to_owned(), reason };
-        let mut found = Self::parse(known_name(name), &bytes).map_err(refuse)?;
         let directory = path.parent().unwrap_or(Path::new("."));
         let config = read_config(directory)?;
+        let json = Format::detect(&bytes).convert(&bytes, &config).map_err(refuse)?;
+        let mut found = Self::parse(known_name(name), &json).map_err(refuse)?;
+        // The file names itself, whatever its format.
+        found.facts.sha256 = hex(&Sha256::digest(&bytes));
         found.special_names = special_names(&config, directory)?;
         found.template = ChatTemplate::read(directory, &config)?;
         Ok(found)
@@ -272,90 +273,57 @@ fn token_text(token: &Value) -> Option<&str> {
 }
 
 const FILE: &str = "tokenizer.json";
+/// In the order in which they are looked for.
+const FILES: [&str; 8] = [
+    FILE,
+    "tekken.json",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.tiktoken",
+    "qwen.tiktoken",
+    "tiktoken.model",
+];
+/// Beside the tokenizer, where a model has them.
+#[cfg(feature = "hub")]
+const COMPANIONS: [&str; 4] = [
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "chat_template.json",
+];
 
-/// The hub and its cache, as the environment sets them up for every program that uses it.
-#[derive(Clone, Debug)]
-pub struct Hub {
-    pub cache: PathBuf,
-    pub endpoint: String,
-    /// Sent to the endpoint only.
-    pub token: Option<Secret>,
-    pub offline: bool,
+/// The path of the tokenizer that a name stands for.
+fn find(name: &str, hub: &Hub) -> Result<PathBuf, TokenizerError> {
+    let path = Path::new(name);
+    if path.is_file() {
+        return Ok(path.to_owned());
+    }
+    if path.is_dir() {
+        let directory = path.to_owned();
+        return file_in(path).ok_or(TokenizerError::NoneInDirectory { directory });
+    }
+    if !is_hub_name(name) {
+        return Err(TokenizerError::NoSuchPath { name: name.to_owned() });
+    }
+    let model = Repository::Model(name.to_owned());
+    match hub.cached(&model).and_then(|snapshot| file_in(&snapshot.folder)) {
+        Some(file) => Ok(file),
+        None => fetch(&model, hub),
+    }
 }
 
-impl Hub {
-    pub fn from_environment() -> Self {
-        Self::from_variables(|name| std::env::var(name).ok())
+fn fetch(model: &Repository, hub: &Hub) -> Result<PathBuf, TokenizerError> {
+    hub.check_online(model)?;
+    #[cfg(feature = "hub")]
+    if let Some(file) = file_in(&hub.download_first(model, &FILES, &COMPANIONS)?.folder) {
+        return Ok(file);
     }
+    Err(TokenizerError::NoSuchPath { name: model.to_string() })
+}
 
-    /// By the variables that the hub's own client reads.
-    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let folder = |name: &str| variable(name).map(PathBuf::from);
-        let cache = folder("HF_HUB_CACHE")
-            .or_else(|| Some(folder("HF_HOME")?.join("hub")))
-            .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("huggingface/hub")))
-            .or_else(|| Some(folder("HOME")?.join(".cache/huggingface/hub")))
-            .unwrap_or_else(|| PathBuf::from(".cache/huggingface/hub"));
-        let endpoint =
-            variable("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".to_owned());
-        let offline = variable("HF_HUB_OFFLINE").is_some_and(|value| {
-            ["1", "true", "yes", "on"].contains(&value.to_ascii_lowercase().as_str())
-        });
-        Self {
-            cache,
-            endpoint: endpoint.trim_end_matches('/').to_owned(),
-            token: variable("HF_TOKEN").map(Secret::new),
-            offline,
-        }
-    }
-
-    /// The path of the tokenizer.json that a name stands for.
-    fn find(&self, name: &str) -> Result<PathBuf, TokenizerError> {
-        let path = Path::new(name);
-        if path.is_file() {
-            return Ok(path.to_owned());
-        }
-        if path.is_dir() {
-            let file = path.join(FILE);
-            return if file.is_file() {
-                Ok(file)
-            } else {
-                Err(TokenizerError::NoneInDirectory { directory: path.to_owned() })
-            };
-        }
-        if !is_hub_name(name) {
-            return Err(TokenizerError::NoSuchPath { name: name.to_owned() });
-        }
-        match self.cached(name) {
-            Some(file) => Ok(file),
-            None => self.fetch(name),
-        }
-    }
-
-    fn cached(&self, name: &str) -> Option<PathBuf> {
-        let folder = self.folder(name);
-        let revision = std::fs::read_to_string(folder.join("refs/main")).ok()?;
-        let file = folder.join("snapshots").join(revision.trim()).join(FILE);
-        file.is_file().then_some(file)
-    }
-
-    fn folder(&self, name: &str) -> PathBuf {
-        self.cache.join(format!("models--{}", name.replace('/', "--")))
-    }
-
-    fn fetch(&self, name: &str) -> Result<PathBuf, TokenizerError> {
-        let refuse = |why| {
-            Err(TokenizerError::NotCached { name: name.to_owned(), cache: self.cache.clone(), why })
-        };
-        if self.offline {
-            return refuse("HF_HUB_OFFLINE forbids to download it");
-        }
-        #[cfg(feature = "hub")]
-        return self.download(name);
-        #[cfg(not(feature = "hub"))]
-        refuse("this program was built without downloads from the hub")
-    }
+fn file_in(folder: &Path) -> Option<PathBuf> {
+    FILES.iter().map(|file| folder.join(file)).find(|file| file.is_file())
 }
 
 /// What results call a tokenizer: a name on the hub whole, and of a path the model's directory, or
@@ -371,16 +339,6 @@ fn known_name(name: &str) -> String {
     let folder = || path.parent().and_then(Path::file_name).or(whole.parent()?.file_name());
     let file = if file.is_some_and(|file| file == FILE) { folder().or(file) } else { file };
     file.map_or_else(|| FILE.to_owned(), |file| file.to_string_lossy().into_owned())
-}
-
-/// `model` or `owner/model`, of the characters that the hub allows.
-fn is_hub_name(name: &str) -> bool {
-    let is_part = |part: &str| {
-        part.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-            && !part.contains("..")
-    };
-    name.split('/').count() <= 2 && name.split('/').all(is_part)
 }
 
 /// A template and the names of tokens that it may write.

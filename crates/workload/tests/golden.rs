@@ -111,7 +111,10 @@ fn bodies() -> Vec<(&'static str, BodyTable)> {
     let lora = Some(vec!["a".to_owned(), "b".to_owned(), "c".to_owned()]);
     vec![
         ("fields", BodyTable { extra: Some([temperature].into_iter().collect()), ..body() }),
-        ("pictures", BodyTable { images: Some(1), image_size: Some(ImageSize(16, 8)), ..body() }),
+        (
+            "pictures",
+            BodyTable { images: Some(1), image_size: Some(ImageSize(16, 8).into()), ..body() },
+        ),
         (
             "adapters",
             BodyTable { lora, lora_choice: Some(AdapterChoice::Zipf(1.0).into()), ..body() },

@@ -361,8 +361,10 @@ pub static CHECKS: &[CheckDefinition] = &[
         found(Some(events), "the server counted the tokens of every answer")
     }),
     check(CheckKind::InputLength, "share", None, |run| {
-        if run.manifest.spec.workload.body.images.is_some() {
-            return Err("images are tokens, too, and only the server knows how many".into());
+        if run.manifest.spec.workload.body.has_media() {
+            return Err(
+                "images and audio are tokens, too, and only the server knows how many".into()
+            );
         }
         let input = &run.measured.audit.input;
         let tokens = input.planned_tokens.zip(input.actual_tokens);

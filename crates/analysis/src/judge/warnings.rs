@@ -684,7 +684,7 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("input-length", CheckKind::InputLength, |run| {
         // Images are tokens, too, and only the server knows how many.
-        when(run.manifest.spec.workload.body.images.is_none())?;
+        when(!run.manifest.spec.workload.body.has_media())?;
         let input = &run.measured.audit.input;
         let asked = input.planned_tokens? as f64 / input.requests as f64;
         let counted = input.actual_tokens? as f64 / input.requests as f64;

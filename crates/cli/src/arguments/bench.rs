@@ -50,7 +50,8 @@ pub(crate) struct ServeBenchArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct ServeTargetArguments {
-    /// API to speak: openai or vllm (completions), openai-chat, openai-embeddings [default: openai]
+    /// API to speak: openai or vllm (completions), openai-chat, openai-embeddings, vllm-rerank
+    /// [default: openai]
     pub(crate) backend: Option<String>,
     /// Scheme, host and path prefix of the server, instead of --host and --port
     pub(crate) base_url: Option<String>,
@@ -202,11 +203,40 @@ pub(crate) enum Definitions {
 #[derive(Args, Debug, Serialize)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct ServeDataArguments {
-    /// Where prompts come from: random, sharegpt, custom, `prefix_repetition`, burstgpt or
-    /// `timed_trace` [default: random]
+    /// Where prompts come from: random, random-mm, random-rerank, sharegpt, custom, hf, `spec_bench`,
+    /// `speed_bench`, `prefix_repetition`, burstgpt or `timed_trace` [default: random]
     pub(crate) dataset_name: Option<String>,
-    /// File of the data
+    /// File or folder of the data, or its name on the hub
     pub(crate) dataset_path: Option<PathBuf>,
+    /// Changes nothing: data of the hub are read whole
+    pub(crate) no_stream: bool,
+    /// Configuration of a dataset on the hub
+    pub(crate) hf_subset: Option<String>,
+    /// Split of a dataset on the hub [default: train]
+    pub(crate) hf_split: Option<String>,
+    /// Tokens of an answer, instead of what the dataset on the hub says
+    pub(crate) hf_output_len: Option<u32>,
+    /// Tokens of an answer [default: 256]
+    pub(crate) spec_bench_output_len: Option<u32>,
+    /// Category of the questions [default: all]
+    pub(crate) spec_bench_category: Option<String>,
+    /// File of the folder: qualitative or throughput_1k to throughput_32k [default: qualitative]
+    pub(crate) speed_bench_dataset_subset: Option<String>,
+    /// Tokens of an answer [default: 4096]
+    pub(crate) speed_bench_output_len: Option<u32>,
+    /// Category of the questions [default: all]
+    pub(crate) speed_bench_category: Option<String>,
+    /// Pictures of a request [default: 1]
+    pub(crate) random_mm_base_items_per_request: Option<u32>,
+    /// Most pictures of a request, as JSON: {"image": N} [default: 255]
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    pub(crate) random_mm_limit_mm_per_prompt: Option<Map<String, Value>>,
+    /// Sizes of pictures and their shares: {(HEIGHT, WIDTH, 1): SHARE, …} [default: halves of 256 by
+    /// 256 and of 720 by 1280]
+    #[arg(long, value_name = "BUCKETS")]
+    pub(crate) random_mm_bucket_config: Option<String>,
+    /// Inputs of a request for embeddings, or documents of one for reranking [default: 1]
+    pub(crate) random_batch_size: Option<u32>,
     /// Tokens of a random prompt, instead of --random-input-len
     pub(crate) input_len: Option<u32>,
     /// Tokens of an answer, instead of the flag of the data

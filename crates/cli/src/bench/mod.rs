@@ -212,7 +212,9 @@ impl BenchExperiment {
         let mut load = tables::load_table(&typed.load, data.recorded)?;
         load.requests = data.requests.or(load.requests);
         let pins_output = data.pins_output || typed.body.ignore_eos;
-        let body = tables::body_table(typed, api, pins_output)?;
+        let mut body = tables::body_table(typed, api, pins_output)?;
+        body.batch = data.batch;
+        (body.images, body.image_size) = data.images.unzip();
         let headers = headers(&typed.target.header)?;
         let patience = Duration::from_secs(typed.load.ready_check_timeout_sec.unwrap_or(0));
         let (requested, model, tokenizer) = names(typed, &base, &headers, patience)?;

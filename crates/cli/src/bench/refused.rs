@@ -15,6 +15,8 @@ pub(super) struct Refusals {
     flags: Vec<Refusal>,
     pub(super) backends: Vec<Refusal>,
     pub(super) datasets: Vec<Refusal>,
+    /// Datasets on the hub.
+    pub(super) hub: Vec<Refusal>,
     /// What our flags are called there.
     pub(super) renamed: BTreeMap<String, String>,
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::spec::{
-    AdapterChoice, ArrivalsKind, BodyTable, DatasetKind, Lengths, LoadTable, PerSecond, PinOutput,
-    Ramp, RampCurve, RampSegment, SourceName, SourceTable, TraceKind, WarmUp,
+    AdapterChoice, ArrivalsKind, BodyTable, DatasetKind, ImageSize, ImageSizes, Lengths, LoadTable,
+    PerSecond, PinOutput, Ramp, RampCurve, RampSegment, SourceName, SourceTable, TraceKind, WarmUp,
 };
 use inferometer_model::{BaseUrl, file};
 use serde::Deserialize;
@@ -25,8 +25,9 @@ pub(super) fn api(backend: &str) -> Result<Api> {
         "openai" | "vllm" => Api::Completions,
         "openai-chat" => Api::Chat,
         "openai-embeddings" => Api::Embeddings,
+        "vllm-rerank" => Api::Rerank,
         _ => {
-            let known = "openai, vllm, openai-chat or openai-embeddings (`run --api` has more)";
+            let known = "openai, vllm, openai-chat, openai-embeddings or vllm-rerank (`run --api` has more)";
             return Err(Refusal::unsupported(&REFUSALS.backends, "backend", backend, known));
         }
     })
@@ -76,7 +77,7 @@ pub(super) fn body_table(
         // Sent with every completion, so that the server's own default does not apply.
         ("repetition_penalty", (api == Api::Completions).then(|| json!(1.0))),
         ("logprobs", body.logprobs.map(Value::from)),
-        ("truncate_prompt_tokens", (api == Api::Embeddings).then(|| json!(-1))),
+        ("truncate_prompt_tokens", (!api.generates()).then(|| json!(-1))),
         ("ignore_eos", (pins_output && api.generates()).then_some(Value::Bool(true))),
     ];
     let of_client =
@@ -225,6 +226,10 @@ pub(super) struct Data {
     pub(super) recorded: bool,
     /// Requests, where the data cannot have as many as were requested.
     pub(super) requests: Option<u64>,
+    /// Inputs of a request that generates nothing.
+    pub(super) batch: Option<u32>,
+    /// How many pictures a request has, and of which sizes.
+    pub(super) images: Option<(u32, ImageSizes)>,
     /// Differences from vLLM's client that its users should know.
     pub(super) notes: Vec<String>,
 }
@@ -240,6 +245,16 @@ pub(super) struct Context {
 }
 
 const PREFIXES: &str = "prefix_repetition";
+const RERANK: &str = "random-rerank";
+const PICTURES: &str = "random-mm";
+/// Those whose prompts are put into the chat template before they are sent.
+const TEMPLATED: [&str; 5] = [
+    "philschmid/mt-bench",
+    "openai/gsm8k",
+    "openai/openai_humaneval",
+    "mgoin/mlperf-inference-llama2-data",
+    "mgoin/mlperf-inference-llama3.1-data",
+];
 
 impl Data {
     pub(super) fn from_arguments(typed: &ServeDataArguments, context: Context) -> Result<Self> {
@@ -248,13 +263,26 @@ impl Data {
             let what = "--self-timed and --no-self-timed need --dataset-name timed_trace";
             return Err(Failure::usage(what));
         }
-        if let ("random" | PREFIXES, Some(path)) = (name, &typed.dataset_path) {
+        if (name == RERANK) != (context.api == Api::Rerank) && name != "custom" {
+            return Err(Failure::usage(
+                "--dataset-name random-rerank is for --backend vllm-rerank",
+            ));
+        }
+        if let ("random" | PICTURES | RERANK | PREFIXES, Some(path)) = (name, &typed.dataset_path) {
             return Err(Failure::usage(format!(
                 "--dataset-name {name} makes its own prompts; --dataset-path {} is for other data",
                 path.display()
             ))
-            .hint("set --dataset-name to sharegpt, custom, burstgpt or timed_trace"));
+            .hint("set --dataset-name to sharegpt, custom, hf, burstgpt or timed_trace"));
         }
+        let mut data = Self::named(name, typed, context)?;
+        let unused = set_flags(typed).into_iter().filter(|flag| !is_used(flag, name));
+        data.notes.extend(unused.map(|flag| format!("{flag} changes nothing with {name} data")));
+        Ok(data)
+    }
+
+    /// The data of this name.
+    fn named(name: &str, typed: &ServeDataArguments, context: Context) -> Result<Self> {
         let path = || {
             typed.dataset_path.clone().ok_or_else(|| {
                 Failure::usage(format!("--dataset-name {name} needs --dataset-path FILE"))
@@ -267,8 +295,10 @@ impl Data {
             keep_order: typed.disable_shuffle.then_some(true),
             ..SourceTable::default()
         };
-        let mut data = match name {
-            "random" => random(typed, context.has_tokenizer)?,
+        Ok(match name {
+            "random" => batched(random(typed, context.has_tokenizer)?, typed, context)?,
+            RERANK => rerank(typed, context)?,
+            PICTURES => pictures(typed, context)?,
             PREFIXES => prefix_repetition(typed, context.requests)?,
             "sharegpt" => {
                 let output = typed.output_len.or(typed.sharegpt_output_len);
@@ -280,24 +310,50 @@ impl Data {
                 let source = dataset(path()?, DatasetKind::Jsonl, output);
                 Self { source, notes: note.into_iter().collect(), ..Self::default() }
             }
+            "hf" => hub(typed, context, dataset(path()?, DatasetKind::Jsonl, None))?,
+            "spec_bench" => {
+                let output = typed.output_len.or(typed.spec_bench_output_len).unwrap_or(256);
+                let source = dataset(path()?, DatasetKind::Jsonl, Some(output));
+                questions(source, "turns.0", typed.spec_bench_category.as_deref())
+            }
+            "speed_bench" => {
+                let note = template_note(typed, context, name)?;
+                let output = typed.output_len.or(typed.speed_bench_output_len).unwrap_or(4_096);
+                let subset = typed.speed_bench_dataset_subset.as_deref().unwrap_or("qualitative");
+                let path = path()?.join(format!("{subset}.jsonl"));
+                let source = dataset(path, DatasetKind::Jsonl, Some(output));
+                let data =
+                    questions(source, "messages.0.content", typed.speed_bench_category.as_deref());
+                Self { notes: note.into_iter().collect(), ..data }
+            }
             "burstgpt" => burst_gpt(path()?)?,
             "timed_trace" => timed_trace(typed, context, path)?,
             _ => {
-                let known = "random, sharegpt, custom, prefix_repetition, burstgpt or timed_trace";
+                let known = "random, random-mm, random-rerank, sharegpt, custom, hf, spec_bench, speed_bench, \
+                             prefix_repetition, burstgpt or timed_trace";
                 return Err(Refusal::unsupported(&REFUSALS.datasets, "dataset-name", name, known));
             }
-        };
-        let is_used = |flag: &str| match flag {
-            "--dataset-name" | "--dataset-path" => true,
-            "--input-len" => name == "random",
-            "--output-len" => ["random", "sharegpt", "custom", PREFIXES].contains(&name),
-            "--skip-chat-template" => name == "custom",
-            "--disable-shuffle" => ["sharegpt", "custom"].contains(&name),
-            flag => flag[2..].starts_with(&name.replace('_', "-")),
-        };
-        let unused = set_flags(typed).into_iter().filter(|flag| !is_used(flag));
-        data.notes.extend(unused.map(|flag| format!("{flag} changes nothing with {name} data")));
-        Ok(data)
+        })
+    }
+}
+
+/// Whether a flag means something with the data of this name.
+fn is_used(flag: &str, name: &str) -> bool {
+    match flag {
+        "--dataset-name" | "--dataset-path" => true,
+        "--input-len" => ["random", PICTURES, RERANK].contains(&name),
+        "--random-batch-size" if name == PICTURES => false,
+        flag if flag.starts_with("--random-mm-") => name == PICTURES,
+        flag if flag.starts_with("--random-") && name == PICTURES => true,
+        "--output-len" => !["burstgpt", "timed_trace", RERANK].contains(&name),
+        "--skip-chat-template" => ["custom", "hf", "speed_bench"].contains(&name),
+        "--disable-shuffle" => {
+            ["sharegpt", "custom", "hf", "spec_bench", "speed_bench"].contains(&name)
+        }
+        "--random-output-len" | "--random-prefix-len" if name == RERANK => false,
+        flag if flag.starts_with("--random-") && name == RERANK => true,
+        "--no-stream" => false,
+        flag => flag[2..].starts_with(&name.replace('_', "-")),
     }
 }
 
@@ -384,19 +440,118 @@ fn prefix_repetition(typed: &ServeDataArguments, requested: u64) -> Result<Data>
     Ok(Data { source, requests: Some(requests), notes, ..Data::default() })
 }
 
-/// The length of answers, `None` where each line sets it, and a note.
-fn custom(typed: &ServeDataArguments, context: Context) -> Result<(Option<u32>, Option<String>)> {
+/// Several random prompts in each request.
+fn batched(data: Data, typed: &ServeDataArguments, context: Context) -> Result<Data> {
+    let size = typed.random_batch_size.unwrap_or(1);
+    match size {
+        0 => Err(Failure::usage("--random-batch-size must be above 0")),
+        1 => Ok(data),
+        _ if context.api.generates() => Err(Failure::usage(
+            "--random-batch-size needs --backend openai-embeddings or vllm-rerank",
+        )),
+        size => {
+            let requests = context.requests.div_ceil(size.into());
+            let note = format!("{requests} requests of {size} inputs are sent");
+            let notes = data.notes.into_iter().chain([note]).collect();
+            Ok(Data { requests: Some(requests), batch: Some(size), notes, ..data })
+        }
+    }
+}
+
+fn rerank(typed: &ServeDataArguments, context: Context) -> Result<Data> {
+    let mut data = batched(random(typed, context.has_tokenizer)?, typed, context)?;
+    data.source.prefix_tokens = None;
+    data.batch = data.batch.or(Some(1));
+    data.notes
+        .push("each request has a query of its own; vLLM's client draws one for all".to_owned());
+    Ok(data)
+}
+
+/// Random prompts with pictures of noise.
+fn pictures(typed: &ServeDataArguments, context: Context) -> Result<Data> {
+    if context.api != Api::Chat {
+        return Err(Failure::usage("--dataset-name random-mm needs --backend openai-chat"));
+    }
+    let buckets = typed.random_mm_bucket_config.as_deref();
+    let buckets = buckets.unwrap_or("{(256, 256, 1): 0.5, (720, 1280, 1): 0.5}");
+    let sizes = buckets.trim().trim_start_matches('{').trim_end_matches('}').split('(').skip(1);
+    let sizes = sizes.map(|bucket| {
+        let (key, share) = bucket.split_once("):")?;
+        let sides: Vec<u32> =
+            key.split(',').map(|side| side.trim().parse()).collect::<Result<_, _>>().ok()?;
+        let share: f64 = share.trim_matches([',', ' ']).parse().ok()?;
+        let [height, width, frames] = sides[..] else { return None };
+        let is_known = frames == 1 || share == 0.0;
+        (is_known && (0.0..=1.0).contains(&share)).then_some((ImageSize(width, height), share))
+    });
+    let sizes: Option<Vec<(ImageSize, f64)>> = sizes.collect();
+    let mut sizes = sizes.filter(|sizes| !sizes.is_empty()).ok_or_else(|| {
+        Failure::usage(format!("--random-mm-bucket-config {buckets} is not known here")).hint(
+            "write {(HEIGHT, WIDTH, 1): SHARE, …} with shares from 0 to 1; videos cannot be sent",
+        )
+    })?;
+    sizes.retain(|(_, share)| 0.0 < *share);
+    let limit = typed.random_mm_limit_mm_per_prompt.as_ref();
+    let limit = limit.and_then(|limit| limit.get("image")?.as_u64()).unwrap_or(255);
+    let count = u64::from(typed.random_mm_base_items_per_request.unwrap_or(1)).min(limit);
+    let mut data = random(typed, context.has_tokenizer)?;
+    data.images = u32::try_from(count).ok().filter(|count| 0 < *count).zip(Some(ImageSizes(sizes)));
+    data.notes.push("pictures are PNG files of noise; vLLM's client sends JPEG".to_owned());
+    Ok(data)
+}
+
+/// A dataset by its name on the hub, whose columns are known.
+fn hub(typed: &ServeDataArguments, context: Context, source: SourceTable) -> Result<Data> {
+    let path = source.dataset.clone().unwrap_or_default();
+    let name = path.to_string_lossy();
+    if REFUSALS.hub.iter().flat_map(Refusal::names).any(|refused| refused == name) {
+        return Err(Refusal::unsupported(&REFUSALS.hub, "dataset-path", &name, ""));
+    }
+    let is_templated = TEMPLATED.contains(&&*name);
+    let note = if is_templated { template_note(typed, context, "hf")? } else { None };
+    let source = SourceTable {
+        dataset_kind: None,
+        dataset_config: typed.hf_subset.clone(),
+        dataset_split: typed.hf_split.clone(),
+        output_tokens: typed.output_len.or(typed.hf_output_len).map(Lengths::Fixed),
+        ..source
+    };
+    Ok(Data { source, notes: note.into_iter().collect(), ..Data::default() })
+}
+
+/// Questions with a category.
+fn questions(source: SourceTable, prompt: &str, category: Option<&str>) -> Data {
+    let source = SourceTable {
+        dataset_column: Some(vec![format!("prompt={prompt}")]),
+        dataset_where: category.map(|category| vec![format!("category={category}")]),
+        ..source
+    };
+    Data { source, ..Data::default() }
+}
+
+/// Refuses prompts that vLLM's client would put into the chat template itself, or a note on it.
+fn template_note(
+    typed: &ServeDataArguments,
+    context: Context,
+    name: &str,
+) -> Result<Option<String>> {
     let is_raw = typed.skip_chat_template || !context.has_tokenizer;
     if context.api == Api::Completions && !is_raw {
-        let what =
-            "--dataset-name custom with completions needs the chat template, which is not read";
+        let what = format!(
+            "--dataset-name {name} with completions needs the chat template, which is not read"
+        );
         let hint = "--skip-chat-template sends prompts as they are; --backend openai-chat has one";
         return Err(Failure::usage(what).hint(hint));
     }
-    let note = (context.api == Api::Chat && !is_raw).then(|| {
+    Ok((context.api == Api::Chat && !is_raw).then(|| {
         "the server applies its chat template, once; vLLM's client would apply it before, too"
             .to_owned()
-    });
+    }))
+}
+
+/// The length of answers, `None` where each line sets it, and a note.
+fn custom(typed: &ServeDataArguments, context: Context) -> Result<(Option<u32>, Option<String>)> {
+    let note = template_note(typed, context, "custom")?;
     let output = typed.output_len.map(i64::from).or(typed.custom_output_len).unwrap_or(256);
     match u32::try_from(output) {
         Ok(tokens) => Ok((Some(tokens), note)),
@@ -641,6 +796,44 @@ mod tests {
         assert_eq!((found.source.prefix_tokens, found.source.prefixes), (Some(256), Some(10)));
         let few = Context { requests: 9, ..BESIDE };
         assert!(data("--dataset-name prefix_repetition", few).unwrap_err().contains("fewer"));
+    }
+
+    #[test]
+    fn batches_pictures_and_data_of_the_hub_are_taken() {
+        let embeddings = Context { api: Api::Embeddings, requests: 10, ..BESIDE };
+        let found = data("--random-batch-size 4", embeddings).unwrap();
+        assert_eq!((found.batch, found.requests), (Some(4), Some(3)));
+        assert!(data("--random-batch-size 4", BESIDE).unwrap_err().contains("embeddings"));
+        let rerank = Context { api: Api::Rerank, ..embeddings };
+        assert_eq!(data("--dataset-name random-rerank", rerank).unwrap().batch, Some(1));
+        assert!(data("", rerank).unwrap_err().contains("random-rerank"));
+
+        let chat = Context { api: Api::Chat, ..BESIDE };
+        let found = data("--dataset-name random-mm", chat).unwrap();
+        let halves = vec![(ImageSize(256, 256), 0.5), (ImageSize(1_280, 720), 0.5)];
+        assert_eq!(found.images, Some((1, ImageSizes(halves))));
+        let typed = "--dataset-name random-mm --random-mm-bucket-config={(64,32,1):1.0} \
+                     --random-mm-base-items-per-request 5 --random-mm-limit-mm-per-prompt={\"image\":3}";
+        let sizes = ImageSizes(vec![(ImageSize(32, 64), 1.0)]);
+        assert_eq!(data(typed, chat).unwrap().images, Some((3, sizes)));
+        let video = "--dataset-name random-mm --random-mm-bucket-config={(64,32,16):1.0}";
+        assert!(data(video, chat).unwrap_err().contains("videos"));
+
+        let hub = "--dataset-name hf --hf-split test --dataset-path";
+        let found = data(&format!("{hub} AI-MO/NuminaMath-CoT"), BESIDE).unwrap().source;
+        assert_eq!(found.dataset_split.as_deref(), Some("test"));
+        assert!(data(&format!("{hub} openai/gsm8k"), BESIDE).unwrap_err().contains("template"));
+        for name in REFUSALS.hub.iter().flat_map(Refusal::names) {
+            let said = data(&format!("{hub} {name}"), BESIDE).unwrap_err();
+            assert!(said.contains(name) && said.contains("not supported"), "{said}");
+        }
+        let questions = "--dataset-name spec_bench --dataset-path q.jsonl --spec-bench-category qa";
+        let found = data(questions, BESIDE).unwrap().source;
+        assert_eq!(found.dataset_where.unwrap(), ["category=qa"]);
+        let speed = "--dataset-name speed_bench --dataset-path d --skip-chat-template";
+        let found = data(speed, BESIDE).unwrap().source;
+        assert_eq!(found.dataset.unwrap(), PathBuf::from("d/qualitative.jsonl"));
+        assert_eq!(written(found.output_tokens), "4096");
     }
 
     #[test]

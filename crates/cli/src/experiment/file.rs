@@ -14,8 +14,17 @@ use super::schema::{Lists, join};
 use crate::failure::{Failure, Result};
 
 /// Keys that name files, which are looked for beside the experiment file.
-pub(super) const PATHS: [&str; 7] =
-    ["api_key_file", "dataset", "prompt_file", "trace", "plan", "tools", "sessions"];
+pub(super) const PATHS: [&str; 9] = [
+    "api_key_file",
+    "dataset",
+    "prompt_file",
+    "trace",
+    "plan",
+    "tools",
+    "sessions",
+    "image_files",
+    "audio_files",
+];
 
 /// The file's layer; the files that it names are beside it.
 pub(super) fn read(path: &Path) -> Result<Layer> {
@@ -117,7 +126,10 @@ impl Layer {
                 let Value::String(path) = path else { continue };
                 // A tokenizer may be a name on the hub, and the source of server facts a command.
                 let may_be_file = matches!(key.as_str(), "tokenizer" | "server_info");
-                if PATHS.contains(&key.as_str()) || (may_be_file && folder.join(&*path).exists()) {
+                let is_on_hub = key == "dataset" && path.starts_with("hf:");
+                if PATHS.contains(&key.as_str()) && !is_on_hub
+                    || (may_be_file && folder.join(&*path).exists())
+                {
                     *path = beside(path);
                 }
             }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use inferometer_model::Stripe;
 use inferometer_store::RunDirectory;
-use inferometer_workload::tokenizer::https_agent;
+use inferometer_workload::hub::https_agent;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::client::{

@@ -22,8 +22,7 @@ use super::{BodyRecipe, ChoiceDelta, Chunk, ChunkError, Dialect};
 pub(super) static DIALECTS: &[Dialect] = &[
     Dialect {
         add_images: |message, images| {
-            let part = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
-            body::add_parts(message, images, part);
+            body::add_parts(message, images, media_part);
         },
         has_alike_events: true,
         ..Dialect::new(Api::Chat, chat_body, read)
@@ -69,6 +68,17 @@ fn openai_body<'a>(recipe: &BodyRecipe<'a>, prompt: (&'static str, Field<'a>)) -
         ("min_tokens", Field::optional_count(min_tokens)),
     ];
     body::write(recipe, members)
+}
+
+/// A recording, or a picture.
+fn media_part(url: &str) -> Value {
+    match body::embedded(url) {
+        Some((kind, data)) if kind.starts_with("audio/") => {
+            let format = kind.trim_start_matches("audio/").replace("mpeg", "mp3");
+            json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
+        }
+        _ => json!({"type": "image_url", "image_url": {"url": url}}),
+    }
 }
 
 fn read(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {

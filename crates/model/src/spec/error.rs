@@ -51,6 +51,13 @@ pub enum SpecError {
         BURSTINESS.end()
     )]
     BadBurstiness,
+    #[error(
+        "--dataset-column {0} is not PART=COLUMN with one of the parts prompt, messages, \
+         conversations, system, answer, output_tokens and body"
+    )]
+    BadColumn(String),
+    #[error("--dataset-where {0} is not COLUMN=VALUE, such as category=math")]
+    BadWhere(String),
     #[error("--ramp-curve bends a --ramp; set --ramp too, or leave --ramp-curve out")]
     CurveWithoutRamp,
     #[error("--ramp has {0} segments; give it 1 to {SEGMENTS_MAX}")]

@@ -121,7 +121,7 @@ macro_rules! written_as_text {
     )+};
 }
 
-written_as_text!([T: Grammar] Written<T>, [] PerSecond, [] Ramp, [] CoreList, [] ImageSize, [] Share);
+written_as_text!([T: Grammar] Written<T>, [] PerSecond, [] Ramp, [] CoreList, [] ImageSizes, [] Share);
 written_as_text!([] DevicesAsked, [] Price, [] AbortOn, [] Hook, [] WarmUp);
 schema_of_grammar!([] Lengths);
 
@@ -289,20 +289,46 @@ impl Grammar for CoreList {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageSize(pub u32, pub u32);
 
-impl Grammar for ImageSize {
+/// Sizes with their weights, such as `512x512=3,1024x768`; without one a weight is 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageSizes(pub Vec<(ImageSize, f64)>);
+
+impl From<ImageSize> for ImageSizes {
+    fn from(size: ImageSize) -> Self {
+        Self(vec![(size, 1.0)])
+    }
+}
+
+impl Grammar for ImageSizes {
     const SCHEMA: &'static str = "image_size";
 
     fn read(text: &str) -> Result<Self, String> {
         let side = |text: &str| text.trim().parse::<u32>().ok();
-        let sides = text.split_once(['x', '×']).and_then(|(w, h)| side(w).zip(side(h)));
-        let (width, height) = sides.ok_or_else(|| {
-            format!("`{text}` is not a size; write width and height in pixels, such as 512x512")
-        })?;
-        Ok(Self(width, height))
+        let sizes = text.split(',').map(|item| {
+            let (size, weight) = item.split_once('=').unwrap_or((item, "1"));
+            let sides = size.split_once(['x', '×']).and_then(|(w, h)| side(w).zip(side(h)));
+            let weight = weight.trim().parse::<f64>().ok().filter(|it| it.is_finite() && 0.0 < *it);
+            let ((width, height), weight) = sides.zip(weight).ok_or_else(|| {
+                format!(
+                    "`{item}` is not a size; write width and height in pixels, such as 512x512, or \
+                     several with their weights, such as 512x512=3,1024x768=1"
+                )
+            })?;
+            Ok((ImageSize(width, height), weight))
+        });
+        sizes.collect::<Result<_, _>>().map(Self)
     }
 
     fn write(&self) -> String {
-        format!("{}x{}", self.0, self.1)
+        let sizes = self.0.iter().map(|(ImageSize(width, height), weight)| {
+            let is_usual = (weight - 1.0).abs() < f64::EPSILON;
+            if is_usual {
+                format!("{width}x{height}")
+            } else {
+                format!("{width}x{height}={weight}")
+            }
+        });
+        sizes.collect::<Vec<_>>().join(",")
     }
 }
 

@@ -1,6 +1,7 @@
 //! `[workload]`: what is sent, as flags, as a table of a file, and resolved: where prompts come from,
 //! how long they and their answers are, and what else a body carries.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -12,7 +13,7 @@ use strum::{Display, EnumDiscriminants, VariantArray};
 use super::error::{Result, SpecError, at_most, refuse_first};
 use super::lengths::Lengths;
 use super::load::{Think, ThinkKind};
-use super::text::{ImageSize, Time, Written, set_keys};
+use super::text::{ImageSize, ImageSizes, Time, Written, set_keys};
 use crate::endpoint::Api;
 use crate::variant_name;
 
@@ -77,11 +78,26 @@ pub struct SourceTable {
     pub prefix_zipf: Option<f64>,
     /// Synthetic words, or prompts as `vllm bench serve` draws them [default: synthetic]
     pub source: Option<SourceName>,
-    /// Prompts from a file or directory
+    /// Prompts from a file or directory, or from a dataset on the hub: ORG/NAME or hf:ORG/NAME, and
+    /// behind it perhaps a file of it
     #[arg(long, value_name = "PATH")]
     pub dataset: Option<PathBuf>,
     /// Format of the dataset [default: recognized by its name and beginning]
     pub dataset_kind: Option<DatasetKind>,
+    /// Configuration of a dataset that has several, as its files or folders are called
+    #[arg(long, value_name = "NAME")]
+    pub dataset_config: Option<String>,
+    /// Split of a dataset that has several [default: train]
+    #[arg(long, value_name = "NAME")]
+    pub dataset_split: Option<String>,
+    /// Which column is what, as PART=COLUMN: prompt, messages, conversations, system, answer,
+    /// output_tokens or body; a dot leads into lists and objects, as in prompt=turns.0; the flag may
+    /// be repeated [default: columns of these names]
+    #[arg(long, value_name = "PART=COLUMN")]
+    pub dataset_column: Option<Vec<String>>,
+    /// Use only the rows of a dataset with this value in a column; the flag may be repeated
+    #[arg(long, value_name = "COLUMN=VALUE")]
+    pub dataset_where: Option<Vec<String>>,
     /// Ask in the order of the dataset instead of shuffling it by the seed
     pub keep_order: Option<bool>,
     /// The same prompt every time
@@ -178,9 +194,26 @@ pub struct BodyTable {
     /// Pictures of noise that every prompt carries [default: 0]
     #[schemars(range(max = 64))]
     pub images: Option<u32>,
-    /// Width and height of each picture [default: 512x512]
+    /// Width and height of each picture, or several with their weights, such as
+    /// 512x512=3,1024x768=1 [default: 512x512]
     #[arg(long, value_name = "WxH")]
-    pub image_size: Option<ImageSize>,
+    pub image_size: Option<ImageSizes>,
+    /// Pictures from a file or a folder instead of noise
+    #[arg(long, value_name = "PATH")]
+    pub image_files: Option<PathBuf>,
+    /// Recordings that every chat prompt carries [default: 0]
+    #[schemars(range(max = 16))]
+    pub audio: Option<u32>,
+    /// How long each recording of noise is, in whole seconds: a number or a distribution
+    /// [default: 10]
+    #[arg(long, value_name = "LENGTHS")]
+    pub audio_seconds: Option<Lengths>,
+    /// Recordings from a file or a folder (WAV or MP3) instead of noise
+    #[arg(long, value_name = "PATH")]
+    pub audio_files: Option<PathBuf>,
+    /// Embeddings and reranking: inputs of each request; a reranker gets a query besides [default: 1]
+    #[schemars(range(min = 1, max = 2048))]
+    pub batch: Option<u32>,
     /// `LoRA` adapter to ask for instead of the model; the flag may be repeated
     #[arg(long, value_name = "NAME")]
     pub lora: Option<Vec<String>>,
@@ -292,7 +325,7 @@ pub struct VllmRandom {
     pub prefix_tokens: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatasetSpec {
     pub path: PathBuf,
     /// `None` is recognized by the file's name and beginning.
@@ -303,6 +336,55 @@ pub struct DatasetSpec {
     pub output: Option<Lengths>,
     /// In the order of the file; otherwise shuffled by the seed.
     pub keep_order: bool,
+    #[serde(default, skip_serializing_if = "DatasetPart::is_whole")]
+    pub part: DatasetPart,
+}
+
+/// Which files and columns of a dataset are used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DatasetPart {
+    pub config: Option<String>,
+    pub split: Option<String>,
+    /// The columns by what they are.
+    pub columns: BTreeMap<DatasetRole, String>,
+    /// What columns must hold for a row to be used.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub only: BTreeMap<String, String>,
+}
+
+impl DatasetPart {
+    fn is_whole(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a column of a dataset can be.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    Display,
+    VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum DatasetRole {
+    Prompt,
+    Messages,
+    /// Turns with a `value`, of which the first is the prompt and the second the answer.
+    Conversations,
+    /// Text of a system message before the prompt.
+    System,
+    /// An answer: those of the server get its length.
+    Answer,
+    OutputTokens,
+    Body,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, VariantArray)]
@@ -311,6 +393,9 @@ pub struct DatasetSpec {
 pub enum DatasetKind {
     ShareGpt,
     Jsonl,
+    /// A list of objects, each as a line of `jsonl`.
+    Json,
+    Parquet,
     Csv,
     /// A prompt to a line.
     Text,
@@ -424,7 +509,12 @@ pub struct BodySpec {
     pub fields: Map<String, Value>,
     pub pin_output: PinOutput,
     pub images: Option<Images>,
+    #[serde(default, skip_serializing_if = "Media::is_plain")]
+    pub media: Media,
     pub adapters: Option<Adapters>,
+    /// Inputs of each request that generates nothing; a reranker's query is not one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
 }
 
 /// Whether the server is asked to go on until an answer has its length (`ignore_eos` and
@@ -445,6 +535,37 @@ pub struct Images {
     pub count: u32,
     pub width: u32,
     pub height: u32,
+}
+
+/// What prompts carry beside text and pictures of one size.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Media {
+    /// Width, height and weight of each size that pictures can have; empty where there is one.
+    pub sizes: Vec<(u32, u32, f64)>,
+    pub image_files: Option<PathBuf>,
+    pub audio: Option<Audio>,
+}
+
+/// Recordings that every prompt carries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Audio {
+    pub count: u32,
+    /// Of each recording of noise.
+    pub seconds: Lengths,
+    pub files: Option<PathBuf>,
+}
+
+impl Media {
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl BodySpec {
+    /// Whether prompts carry more than text, whose tokens only the server can count.
+    pub fn has_media(&self) -> bool {
+        self.images.is_some() || self.media.audio.is_some()
+    }
 }
 
 /// `LoRA` adapters: names to ask for instead of the model's.
@@ -546,6 +667,15 @@ impl SamplingTable {
     }
 }
 
+/// What a column is, and its name.
+fn column(text: &str) -> Result<(DatasetRole, String)> {
+    let known = |name: &str| DatasetRole::VARIANTS.iter().find(|role| role.to_string() == name);
+    let found = text.split_once('=').and_then(|(role, name)| Some((*known(role.trim())?, name)));
+    let found = found.filter(|(_, name)| !name.trim().is_empty());
+    let (role, name) = found.ok_or_else(|| SpecError::BadColumn(text.to_owned()))?;
+    Ok((role, name.trim().to_owned()))
+}
+
 /// Reads a JSON object from a flag.
 pub fn object(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text)
@@ -644,7 +774,7 @@ impl SourceTable {
             return Err(SpecError::TwoSources(first, second));
         }
         self.refuse_strays(first.is_some(), is_vllm_random)?;
-        let prefix = self.prefix()?;
+        let (prefix, part) = (self.prefix()?, self.dataset_part()?);
         let output = self.output_tokens.clone().unwrap_or(Lengths::Fixed(OUTPUT_TOKENS));
         let input = self.input_tokens.clone().unwrap_or(Lengths::Fixed(INPUT_TOKENS));
         if is_vllm_random {
@@ -687,12 +817,31 @@ impl SourceTable {
                 input: self.input_tokens,
                 output: self.output_tokens,
                 keep_order: self.keep_order.unwrap_or(false),
+                part,
             }));
         }
         if let Some(prefix) = prefix.filter(|prefix| input.most() <= prefix.tokens) {
             return Err(SpecError::PrefixTooLong { prefix: prefix.tokens, input: input.most() });
         }
         Ok(Source::Synthetic(Synthetic { input, output, prefix }))
+    }
+
+    fn dataset_part(&self) -> Result<DatasetPart> {
+        let only = |text: &String| match text.split_once('=') {
+            Some((column, value)) => Ok((column.trim().to_owned(), value.to_owned())),
+            None => Err(SpecError::BadWhere(text.clone())),
+        };
+        Ok(DatasetPart {
+            config: self.dataset_config.clone(),
+            split: self.dataset_split.clone(),
+            columns: self
+                .dataset_column
+                .iter()
+                .flatten()
+                .map(|it| column(it))
+                .collect::<Result<_>>()?,
+            only: self.dataset_where.iter().flatten().map(only).collect::<Result<_>>()?,
+        })
     }
 
     /// Refuses what is set but would change nothing.
@@ -714,6 +863,10 @@ impl SourceTable {
             (self.prefix_tokens.is_some() && !has_prefix, "--prefix-tokens", own),
             (dataset_kind.is_some() && dataset.is_none(), "--dataset-kind", "--dataset"),
             (self.keep_order == Some(true) && dataset.is_none(), "--keep-order", "--dataset"),
+            (self.dataset_config.is_some() && dataset.is_none(), "--dataset-config", "--dataset"),
+            (self.dataset_split.is_some() && dataset.is_none(), "--dataset-split", "--dataset"),
+            (self.dataset_column.is_some() && dataset.is_none(), "--dataset-column", "--dataset"),
+            (self.dataset_where.is_some() && dataset.is_none(), "--dataset-where", "--dataset"),
             (self.trace_kind.is_some() && trace.is_none(), "--trace-kind", "--trace"),
             (self.keep.is_some() && trace.is_none(), "--keep", "--trace"),
             (
@@ -807,19 +960,9 @@ impl BodyTable {
             return Err(SpecError::OwnField(field));
         }
         let stray = |flag, needs| Err(SpecError::Stray { flag, needs });
-        let images = match (self.images.unwrap_or(0), self.image_size) {
-            (0, Some(_)) => return stray("--image-size", "--images"),
-            (0, None) => None,
-            (count, size) => {
-                let ImageSize(width, height) = size.unwrap_or(ImageSize(512, 512));
-                at_most("--images", count.into(), 64)?;
-                at_most("--image-size", width.max(height).into(), 4_096)?;
-                if width.min(height) == 0 {
-                    return Err(SpecError::Zero("--image-size"));
-                }
-                Some(Images { count, width, height })
-            }
-        };
+        let audio = Self::audio(self.audio, self.audio_seconds, self.audio_files)?;
+        let mut media = Media { audio, image_files: self.image_files, ..Media::default() };
+        let images = Self::images(self.images, self.image_size, &mut media)?;
         let names = self.lora.unwrap_or_default();
         let choice = self.lora_choice.map(|choice| choice.0);
         let adapters = match (names.is_empty(), choice) {
@@ -832,8 +975,71 @@ impl BodyTable {
                 Some(Adapters { names, choice: choice.unwrap_or(AdapterChoice::RoundRobin) })
             }
         };
+        let batch = self.batch;
+        if batch == Some(0) {
+            return Err(SpecError::Zero("--batch"));
+        }
+        at_most("--batch", batch.unwrap_or(1).into(), 2_048)?;
         let pin_output = self.pin_output.unwrap_or_default();
-        Ok(BodySpec { fields, pin_output, images, adapters })
+        Ok(BodySpec { fields, pin_output, images, media, adapters, batch })
+    }
+
+    /// The pictures; where they have several sizes, these are put into `media`.
+    fn images(
+        count: Option<u32>,
+        sizes: Option<ImageSizes>,
+        media: &mut Media,
+    ) -> Result<Option<Images>> {
+        let stray = |flag, needs| Err(SpecError::Stray { flag, needs });
+        match (count.unwrap_or(0), sizes) {
+            (0, Some(_)) => stray("--image-size", "--images"),
+            (0, None) if media.image_files.is_some() => stray("--image-files", "--images"),
+            (_, Some(_)) if media.image_files.is_some() => {
+                stray("--image-size", "pictures of noise (no --image-files)")
+            }
+            (0, None) => Ok(None),
+            (count, sizes) => {
+                let ImageSizes(sizes) = sizes.unwrap_or_else(|| ImageSize(512, 512).into());
+                at_most("--images", count.into(), 64)?;
+                for (ImageSize(width, height), _) in &sizes {
+                    at_most("--image-size", (*width.max(height)).into(), 4_096)?;
+                    if *width.min(height) == 0 {
+                        return Err(SpecError::Zero("--image-size"));
+                    }
+                }
+                at_most("the number of sizes of --image-size", sizes.len() as u64, 256)?;
+                let (ImageSize(width, height), _) = sizes[0];
+                if 1 < sizes.len() {
+                    let shares = sizes.iter().map(|(ImageSize(w, h), weight)| (*w, *h, *weight));
+                    media.sizes = shares.collect();
+                }
+                Ok(Some(Images { count, width, height }))
+            }
+        }
+    }
+
+    fn audio(
+        count: Option<u32>,
+        seconds: Option<Lengths>,
+        files: Option<PathBuf>,
+    ) -> Result<Option<Audio>> {
+        let count = count.unwrap_or(0);
+        let stray = [
+            (count == 0 && seconds.is_some(), "--audio-seconds", "--audio"),
+            (count == 0 && files.is_some(), "--audio-files", "--audio"),
+            (
+                files.is_some() && seconds.is_some(),
+                "--audio-seconds",
+                "recordings of noise (no --audio-files)",
+            ),
+        ];
+        refuse_first(
+            stray.map(|(is_stray, flag, needs)| (is_stray, SpecError::Stray { flag, needs })),
+        )?;
+        let seconds = seconds.unwrap_or(Lengths::Fixed(10));
+        at_most("--audio", count.into(), 16)?;
+        at_most("--audio-seconds", seconds.most().into(), 600)?;
+        Ok((0 < count).then_some(Audio { count, seconds, files }))
     }
 }
 
@@ -864,6 +1070,8 @@ impl Workload {
         let wanted = [
             (body.adapters.is_some(), "--lora", (|api| api.facts().takes_adapters) as fn(Api) -> _),
             (body.images.is_some(), "--images", |api| api.facts().takes_images),
+            (body.media.audio.is_some(), "--audio", |api| api == Api::Chat),
+            (body.batch.is_some(), "--batch", |api| !api.generates()),
             (self.source.has_sessions(), sessions, Api::generates),
         ];
         for (is_wanted, flag, can) in wanted {

@@ -214,7 +214,20 @@ pub fn extras(workload: &WorkloadFacts) -> Option<String> {
     });
     let images = workload.images.map(|images| {
         let pictures = counted(images.count.into(), "picture");
-        format!("{pictures} of {}×{}", images.width, images.height)
+        let sizes = workload.media.sizes.iter().map(|(width, height, _)| (*width, *height));
+        let alone = workload.media.sizes.is_empty().then_some((images.width, images.height));
+        let sizes = sizes.chain(alone).map(|(width, height)| format!("{width}×{height}"));
+        match workload.media.image_files {
+            Some(_) => format!("{pictures} from files"),
+            None => format!("{pictures} of {}", sizes.collect::<Vec<_>>().join(" or ")),
+        }
+    });
+    let audio = workload.media.audio.as_ref().map(|audio| {
+        let recordings = counted(audio.count.into(), "recording");
+        match audio.files {
+            Some(_) => format!("{recordings} from files"),
+            None => format!("{recordings} of {} s", audio.seconds),
+        }
     });
     let adapters = workload.adapters.as_ref().map(|adapters| {
         format!("adapters {}", adapters.names.iter().map(|name| terminal(name)).join(", "))
@@ -223,7 +236,7 @@ pub fn extras(workload: &WorkloadFacts) -> Option<String> {
         // A field's value may be a whole schema.
         terminal_line(&format!("{name} {value}"), 60)
     });
-    let all = [prefix, images, adapters].into_iter().flatten().chain(fields).try_join("; ");
+    let all = [prefix, images, audio, adapters].into_iter().flatten().chain(fields).try_join("; ");
     all.map(|all| format!("each with {all}"))
 }
 

@@ -19,7 +19,7 @@ fn by_words() -> PromptCounter {
 
 fn spec(path: &Path) -> DatasetSpec {
     let path = path.to_path_buf();
-    DatasetSpec { path, kind: None, input: None, output: None, keep_order: false }
+    DatasetSpec { path, ..DatasetSpec::default() }
 }
 
 struct Made {
@@ -197,14 +197,14 @@ fn a_broken_line_is_refused_by_its_number() {
         ("{\"prompt\":\"a", "not a JSON object: EOF while parsing a string at column 12"),
         ("[1]", "not a JSON object"),
         ("{}", "neither `prompt` nor `messages`; it has nothing"),
-        ("{\"conversations\":[]}", "it has `conversations`"),
+        ("{\"question\":[]}", "it has `question` (--dataset-column prompt="),
         ("{\"prompt\":\"a\",\"messages\":[]}", "both `prompt` and `messages`"),
         ("{\"prompt\":3}", "`prompt` must be a text"),
         ("{\"prompt\":[\"a\"]}", "`prompt` must be a text"),
         ("{\"messages\":\"hello\"}", "`messages` must be a list"),
         ("{\"messages\":[{\"content\":\"a\"}]}", "message 1 has no `role`"),
         ("{\"prompt\":\"a\",\"max_tokens\":0}", "`max_tokens` is 0, not a whole number from 1"),
-        ("{\"prompt\":\"a\",\"output_len\":\"9\"}", "`output_len` is \"9\""),
+        ("{\"prompt\":\"a\",\"output_len\":\"x\"}", "`output_len` is x, not a whole number"),
         (
             "{\"prompt\":\"a\",\"output_len\":1,\"max_tokens\":1}",
             "both `max_tokens` and `output_len`",
@@ -294,7 +294,9 @@ fn the_kind_is_told_by_name_and_beginning_or_asked_for() {
 #[test]
 fn what_does_not_fit_into_memory_is_refused() {
     let made = made("data.txt", "a\nb\nc\n");
-    let refused = |bounds| read_within(&made.spec, &by_words(), bounds).unwrap_err().to_string();
+    let hub = Hub::from_variables(|_| None);
+    let refused =
+        |bounds| read_within(&made.spec, &hub, &by_words(), bounds).unwrap_err().to_string();
     let items = refused(FileBounds { bytes: 100, items: 2 });
     assert!(items.contains("more than 2 prompts; use a part"), "{items}");
     let bytes = refused(FileBounds { bytes: 5, items: 100 });
@@ -372,7 +374,7 @@ fn a_folder_without_texts_is_refused() {
     let blank = folder(&[("a.txt", " \n ")]).refused();
     assert!(blank.ends_with("is empty"), "{blank}");
     let as_file = folder(&[("a.txt", "x")]).with_kind(DatasetKind::Jsonl).refused();
-    assert!(as_file.contains("is a folder"), "{as_file}");
+    assert!(as_file.contains("no Parquet, JSON"), "{as_file}");
 }
 
 proptest::proptest! {
@@ -395,5 +397,106 @@ proptest::proptest! {
                 proptest::prop_assert!(item.input_tokens <= tokens);
             }
         }
+    }
+}
+
+const QUESTIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/questions.parquet");
+
+/// Columns of a file that pyarrow wrote.
+fn questions(columns: &[(DatasetRole, &str)]) -> Result<Dataset, DatasetError> {
+    let mut spec = spec(Path::new(QUESTIONS));
+    spec.part.columns = columns.iter().map(|(role, name)| (*role, (*name).to_owned())).collect();
+    read(&spec, &by_words())
+}
+
+#[test]
+fn parquet_is_read_by_the_columns_that_are_named() {
+    let columns = [(DatasetRole::Prompt, "question"), (DatasetRole::OutputTokens, "tokens")];
+    let dataset = questions(&columns).unwrap();
+    assert_eq!(text(&dataset.items[4]), "what is 4 and 4");
+    let outputs: Vec<_> = dataset.items.iter().map(|item| item.output_tokens).collect();
+    assert_eq!(outputs, [Some(7), Some(3), Some(9), Some(10), Some(11)]);
+    assert_eq!((dataset.facts.kind.as_str(), dataset.facts.items), ("parquet", 5));
+    let content = fs::read(QUESTIONS).unwrap();
+    assert_eq!(dataset.facts.sha256, hex(&Sha256::digest(content)));
+
+    let columns = [(DatasetRole::Prompt, "turns.0"), (DatasetRole::Answer, "answer")];
+    let dataset = questions(&columns).unwrap();
+    assert_eq!((text(&dataset.items[2]), dataset.items[2].output_tokens), ("first 2", Some(3)));
+
+    let dataset = questions(&[]).unwrap();
+    assert_eq!(text(&dataset.items[0]), "a b c d e", "`conversations` is known by its name");
+    assert_eq!(dataset.items[0].output_tokens, Some(4));
+    assert_eq!(dropped(&dataset), [("fewer than two turns", 1)]);
+    assert!(dataset.notes[0].contains("column `image` (5 times)"), "{:?}", dataset.notes);
+}
+
+#[test]
+fn broken_parquet_is_refused_with_its_columns() {
+    let said = questions(&[(DatasetRole::Prompt, "turns.9")]).unwrap_err().to_string();
+    assert!(said.contains("row 1") && said.contains("turns.9"), "{said}");
+    let whole = fs::read(QUESTIONS).unwrap();
+    let half = made("half.parquet", &whole[..whole.len() / 2]).refused();
+    assert!(half.contains("half.parquet") && half.contains("row 1"), "{half}");
+}
+
+#[test]
+fn a_list_of_objects_is_read_as_its_lines_would_be() {
+    let list = json!([{ "prompt": "a b", "output_tokens": 3 }, { "messages": [
+        { "role": "user", "content": "c" },
+    ], "system": "be brief" }]);
+    let dataset = made("d.json", list.to_string()).read();
+    assert_eq!((text(&dataset.items[0]), dataset.items[0].output_tokens), ("a b", Some(3)));
+    let messages = vec![Message::new("system", "be brief"), Message::new("user", "c")];
+    assert_eq!(dataset.items[1].prompt, Prompt::Messages(messages));
+    let mut csv = made("d.csv", "Question,len\nwhy so?,4\nand why?,\n");
+    csv.spec.part.columns = [
+        (DatasetRole::Prompt, "question".to_owned()),
+        (DatasetRole::OutputTokens, "len".to_owned()),
+    ]
+    .into();
+    let dataset = csv.read();
+    assert_eq!((text(&dataset.items[0]), dataset.items[0].output_tokens), ("why so?", Some(4)));
+    assert_eq!(dataset.items[1].output_tokens, None);
+}
+
+#[test]
+fn a_folder_of_data_is_read_by_its_split() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |text: &str| json!({ "prompt": text }).to_string();
+    fs::write(folder.path().join("train.jsonl"), line("a b")).unwrap();
+    fs::write(folder.path().join("test.jsonl"), line("c d")).unwrap();
+    let mut spec = spec(folder.path());
+    assert_eq!(text(&read(&spec, &by_words()).unwrap().items[0]), "a b");
+    spec.part.split = Some("test".to_owned());
+    assert_eq!(text(&read(&spec, &by_words()).unwrap().items[0]), "c d");
+}
+
+#[test]
+fn rows_are_chosen_by_their_columns() {
+    let mut spec = spec(Path::new(QUESTIONS));
+    spec.part.columns = [(DatasetRole::Prompt, "question".to_owned())].into();
+    spec.part.only = [("tokens".to_owned(), "9".to_owned())].into();
+    let dataset = read(&spec, &by_words()).unwrap();
+    assert_eq!((text(&dataset.items[0]), dataset.items.len()), ("what is 2 and 2", 1));
+    assert_eq!(dropped(&dataset), [("tokens is not 9", 4)]);
+}
+
+#[test]
+fn mutated_parquet_is_read_or_refused() {
+    let whole = fs::read(QUESTIONS).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = spec(&folder.path().join("mutated.parquet"));
+    spec.part.columns = [(DatasetRole::Prompt, "question".to_owned())].into();
+    let mut stream = Stream::new(1, "mutations", 0);
+    for _ in 0..400 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + stream.bits() % 4 {
+            let place = usize::try_from(stream.bits() % bytes.len() as u64).unwrap();
+            bytes[place] = stream.bits().to_le_bytes()[0];
+        }
+        fs::write(&spec.path, bytes).unwrap();
+        // Whatever comes of it, it is an answer.
+        let _ = read(&spec, &by_words());
     }
 }

@@ -39,13 +39,7 @@ fn a_file_is_what_it_holds_and_how_it_is_read() {
     use inferometer_model::spec::{DatasetKind, DatasetSpec};
     let spec = SpecDraft::default().resolve().unwrap();
     let print = |typed, path: &str, told: &str| {
-        let dataset = DatasetSpec {
-            path: path.into(),
-            kind: typed,
-            input: None,
-            output: None,
-            keep_order: false,
-        };
+        let dataset = DatasetSpec { path: path.into(), kind: typed, ..DatasetSpec::default() };
         let workload = Workload { source: Source::Dataset(dataset), ..spec.workload.clone() };
         let file = FileFacts {
             name: path.to_owned(),

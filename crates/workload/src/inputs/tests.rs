@@ -188,7 +188,7 @@ fn a_warm_up_carries_what_the_run_carries() {
     fs::write(&data, "{\"prompt\":\"the of\",\"body\":{\"top_k\":7}}").unwrap();
     let body = BodyTable {
         images: Some(1),
-        image_size: Some(ImageSize(4, 4)),
+        image_size: Some(ImageSize(4, 4).into()),
         lora: Some(vec!["a".to_owned(), "b".to_owned()]),
         lora_choice: Some(AdapterChoice::RoundRobin.into()),
         ..BodyTable::default()

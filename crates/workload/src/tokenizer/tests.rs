@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 
 /// Three words, and one for all others.
-pub(super) fn small() -> String {
+pub(crate) fn small() -> String {
     json!({
         "version": "1.0",
         "truncation": {
@@ -28,7 +28,7 @@ pub(super) fn small() -> String {
     .to_string()
 }
 
-pub(super) fn hub(cache: &TempDir, endpoint: &str) -> Hub {
+pub(crate) fn hub(cache: &TempDir, endpoint: &str) -> Hub {
     let cache = cache.path().to_str().unwrap().to_owned();
     let endpoint = endpoint.to_owned();
     Hub::from_variables(move |name| match name {
@@ -85,7 +85,7 @@ fn what_is_missing_is_named_with_where_it_was_looked_for() {
     }
     assert!(error("./nowhere/tokenizer.json").contains("neither a file nor a directory"));
     assert!(error("../owner").contains("neither a file nor a directory"));
-    assert!(error(cache).contains("no tokenizer.json in"));
+    assert!(error(cache).contains("no tokenizer.json, tokenizer.model or tekken.json in"));
     fs::write(folder.path().join("tokenizer.json"), "{}").unwrap();
     assert!(error(cache).contains("is not a tokenizer"));
 }

@@ -16,8 +16,9 @@ use inferometer_model::deployment::{
 use inferometer_model::observations::{Endpoint, FileFacts, Materials, Simulated, TokenizerFacts};
 use inferometer_model::record::FinishReason;
 use inferometer_model::spec::{
-    Adapters, BodySpec, Control, DatasetSpec, DevicesAsked, FixedPrompt, MetricsSource, MixPart,
-    SessionsSpec, Source, Spec, TargetSpec, TelemetrySpec, TraceSpec, Workload,
+    Adapters, BodySpec, Control, DatasetPart, DatasetSpec, DevicesAsked, FixedPrompt,
+    MetricsSource, MixPart, SessionsSpec, Source, Spec, TargetSpec, TelemetrySpec, TraceSpec,
+    Workload,
 };
 use inferometer_model::stripe::{HostFacts, MergeFacts, StripeFacts, WorkerFacts, WorkerRun};
 use inferometer_model::study::{
@@ -219,7 +220,11 @@ fn redact_spec(spec: &mut Spec) {
         .for_each(strike_path);
     let Workload { source, tokenizer, body, streaming: _, counting: _ } = workload;
     redact_source(source);
-    let BodySpec { fields, adapters, pin_output: _, images: _ } = body;
+    let BodySpec { fields, adapters, media, pin_output: _, images: _, batch: _ } = body;
+    let files = media.audio.as_mut().and_then(|audio| audio.files.as_mut());
+    for path in media.image_files.as_mut().into_iter().chain(files) {
+        *path = PathBuf::from(REDACTED);
+    }
     fields.retain(|_, value| value.is_number() || value.is_boolean());
     if let Some(Adapters { names, choice: _ }) = adapters {
         strike_all(names);
@@ -265,8 +270,18 @@ fn redact_source(source: &mut Source) {
         | Source::VllmRandom(_)
         | Source::Conversations(_)
         | Source::Agents(_) => {}
-        Source::Dataset(DatasetSpec { path, kind: _, input: _, output: _, keep_order: _ })
-        | Source::Trace(TraceSpec { path, kind: _, keep: _ })
+        Source::Dataset(DatasetSpec {
+            path,
+            part,
+            kind: _,
+            input: _,
+            output: _,
+            keep_order: _,
+        }) => {
+            *path = PathBuf::from(REDACTED);
+            *part = DatasetPart::default();
+        }
+        Source::Trace(TraceSpec { path, kind: _, keep: _ })
         | Source::Sessions(SessionsSpec { path, kind: _, history: _ })
         | Source::Saved { path, chooses_output: _ } => *path = PathBuf::from(REDACTED),
         Source::Fixed(FixedPrompt { prompt, output: _ }) => strike(prompt),

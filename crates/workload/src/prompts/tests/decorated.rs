@@ -2,7 +2,9 @@
 
 use std::io::Cursor;
 
-use inferometer_model::spec::Lengths;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use inferometer_model::spec::{Audio, Images, Lengths, Media};
 
 use super::super::*;
 use crate::lengths::Draw;
@@ -18,12 +20,21 @@ fn plain() -> Arc<dyn Prompts> {
 fn with_adapters(choice: AdapterChoice, users: Users) -> Decorated {
     let names = ["a", "b", "c"].map(str::to_owned).to_vec();
     let adapters = Some(Adapters { names, choice });
-    Decorated::new(plain(), &BodySpec { adapters, ..BodySpec::default() }, users, 1)
+    decorated(&BodySpec { adapters, ..BodySpec::default() }, users, 1)
 }
 
 fn pictures(seed: u64, id: u64) -> Vec<String> {
     let body = BodySpec { images: Some(IMAGES), ..BodySpec::default() };
-    let decorated = Decorated::new(plain(), &body, Users::Requests, seed);
+    media(&body, seed, id)
+}
+
+fn decorated(body: &BodySpec, users: Users, seed: u64) -> Decorated {
+    let (media, _) = MediaMaker::read(body).unwrap();
+    Decorated::new(plain(), body, media, users, seed)
+}
+
+fn media(body: &BodySpec, seed: u64, id: u64) -> Vec<String> {
+    let decorated = decorated(body, Users::Requests, seed);
     decorated.content(&planned(&decorated, id)).images
 }
 
@@ -45,6 +56,50 @@ fn pictures_are_noise_of_the_asked_size() {
     }
     assert_eq!(pixels_of_all.len(), 2);
     assert_ne!(pixels_of_all[0], pixels_of_all[1]);
+}
+
+#[test]
+fn pictures_come_in_their_sizes_by_weight_or_from_files() {
+    let sizes = vec![(8, 8, 3.0), (16, 4, 1.0)];
+    let media_spec = Media { sizes, ..Media::default() };
+    let body = BodySpec { images: Some(IMAGES), media: media_spec, ..BodySpec::default() };
+    let urls = (0..400).flat_map(|id| media(&body, 1, id));
+    let is_wide = |url: String| {
+        let (_, data) = url.split_once(',').unwrap();
+        let file = BASE64_STANDARD.decode(data).unwrap();
+        u32::from_be_bytes(file[16..20].try_into().unwrap()) == 16
+    };
+    let wide = urls.map(is_wide).filter(|is_wide| *is_wide).count();
+    // Four standard deviations of a binomial count of 200 of 800.
+    assert!((151..=249).contains(&wide), "{wide} of 800");
+
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in [("a.png", "one"), ("b.JPG", "two"), ("c.txt", "three")] {
+        std::fs::write(folder.path().join(name), content).unwrap();
+    }
+    let media_spec = Media { image_files: Some(folder.path().to_path_buf()), ..Media::default() };
+    let body = BodySpec { images: Some(IMAGES), media: media_spec, ..BodySpec::default() };
+    let (_, facts) = MediaMaker::read(&body).unwrap();
+    assert_eq!((facts[0].kind.as_str(), facts[0].items), ("pictures", 2));
+    let found: std::collections::BTreeSet<String> =
+        (0..20).flat_map(|id| media(&body, 1, id)).collect();
+    let found: Vec<&str> = found.iter().map(String::as_str).collect();
+    assert_eq!(found, ["data:image/jpeg;base64,dHdv", "data:image/png;base64,b25l"]);
+}
+
+#[test]
+fn recordings_are_as_long_as_asked() {
+    let audio = Some(Audio { count: 2, seconds: Lengths::Fixed(3), files: None });
+    let media_spec = Media { audio, ..Media::default() };
+    let body = BodySpec { media: media_spec, ..BodySpec::default() };
+    let urls = media(&body, 1, 0);
+    assert_eq!(urls.len(), 2);
+    assert_ne!(urls[0], urls[1]);
+    let file = BASE64_STANDARD.decode(urls[0].strip_prefix("data:audio/wav;base64,").unwrap());
+    let file = file.unwrap();
+    assert_eq!(file.len(), 44 + 3 * 16_000 * 2);
+    assert_eq!(u32::from_le_bytes(file[40..44].try_into().unwrap()), 96_000);
+    assert_eq!(u32::from_le_bytes(file[4..8].try_into().unwrap()) as usize, file.len() - 8);
 }
 
 #[test]

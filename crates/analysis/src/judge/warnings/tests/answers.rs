@@ -159,7 +159,7 @@ fn a_length_within_a_tenth_is_as_asked() {
 
 fn dataset(output: Option<Lengths>) -> Source {
     let path = "prompts.jsonl".into();
-    Source::Dataset(DatasetSpec { path, kind: None, input: None, output, keep_order: true })
+    Source::Dataset(DatasetSpec { path, output, keep_order: true, ..DatasetSpec::default() })
 }
 
 /// A run in which every answer is of three tokens where eight were asked for.

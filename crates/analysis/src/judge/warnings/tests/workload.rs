@@ -122,10 +122,8 @@ fn more_requests_than_prompts_are_named() {
     let mut observations = calm();
     observations.manifest.spec.workload.source = Source::Dataset(DatasetSpec {
         path: "prompts.jsonl".into(),
-        kind: None,
-        input: None,
-        output: None,
         keep_order: true,
+        ..DatasetSpec::default()
     });
     assert_eq!(raised(&observations), []);
     let file = |items| FileFacts {

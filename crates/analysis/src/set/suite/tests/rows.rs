@@ -58,10 +58,8 @@ fn the_same_file_in_two_scenarios_is_told_with_what_the_server_cached_of_it() {
         let mut condition = condition(&row);
         condition.spec.workload.source = Source::Dataset(DatasetSpec {
             path: path.into(),
-            kind: None,
-            input: None,
-            output: None,
             keep_order: true,
+            ..DatasetSpec::default()
         });
         condition.name = format!("{path} {share:?}");
         let mut summary = summary(&row);

@@ -6,7 +6,7 @@ use super::*;
 
 fn dataset(path: &str) -> Source {
     let path = path.into();
-    Source::Dataset(DatasetSpec { path, kind: None, input: None, output: None, keep_order: false })
+    Source::Dataset(DatasetSpec { path, ..DatasetSpec::default() })
 }
 
 fn fixed(prompt: &str) -> Source {

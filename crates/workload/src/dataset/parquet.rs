@@ -1,0 +1,74 @@
+//! Parquet: a row is an object, as a line of JSON Lines is. Only the columns that mean something are
+//! read, page by page.
+
+use inferometer_model::file;
+use inferometer_model::spec::{DatasetPart, DatasetRole};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::reader::RowIter;
+use parquet::schema::types::Type;
+use serde_json::Value;
+use strum::VariantArray as _;
+
+use super::{BODY_KEYS, Collector, OUTPUT_KEYS, is_stranger, root_of};
+use crate::data_file::{DataFile, DataFileError, Position};
+
+/// The first and last bytes of each file.
+pub(super) const MAGIC: &[u8] = b"PAR1";
+
+pub(super) fn read(
+    file: &mut DataFile,
+    part: &DatasetPart,
+    collector: &mut Collector<'_>,
+) -> Result<(), DataFileError> {
+    file.is_text = false;
+    let path = file.path.clone();
+    let wrong = |row: u64, error: &ParquetError| {
+        let reason = match error {
+            ParquetError::General(reason) | ParquetError::NYI(reason)
+                if reason.contains("feature") =>
+            {
+                format!("{reason}; write it with Snappy, gzip or no compression")
+            }
+            other => other.to_string(),
+        };
+        DataFileError::Wrong { path: path.clone(), place: Position::Row(row), reason }
+    };
+    let unreadable = |source| DataFileError::Unreadable { path: path.clone(), source };
+    let opened = file::open(&path).map_err(unreadable)?;
+    let reader = SerializedFileReader::new(opened).map_err(|error| wrong(1, &error))?;
+    let schema = reader.metadata().file_metadata().schema();
+    let (fields, strangers): (Vec<_>, Vec<_>) =
+        schema.get_fields().iter().cloned().partition(|field| is_used(field.name(), part));
+    if fields.is_empty() {
+        let names = strangers.iter().take(20).map(|field| format!("`{}`", field.name()));
+        let found = names.collect::<Vec<_>>().join(", ");
+        return Err(DataFileError::NoColumn { path, column: "prompt", found });
+    }
+    let projection = Type::group_type_builder(schema.name()).with_fields(fields).build();
+    let projection = projection.map_err(|error| wrong(1, &error))?;
+    let mut row = 0;
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(|error| wrong(row + 1, &error))?;
+        let rows = RowIter::from_row_group(Some(projection.clone()), &*group);
+        for found in rows.map_err(|error| wrong(row + 1, &error))? {
+            row += 1;
+            let found = found.map_err(|error| wrong(row, &error))?;
+            if let Value::Object(object) = found.to_json_value() {
+                collector.push_object(object, part, (&path, Position::Row(row)))?;
+            }
+            for stranger in strangers.iter().filter(|it| is_stranger(it.name(), part)) {
+                collector.ignore("column", stranger.name());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a column is named by the spec, or has a name that means something.
+fn is_used(name: &str, part: &DatasetPart) -> bool {
+    let is_named = |column: &String| column == name || root_of(column) == name;
+    part.columns.values().chain(part.only.keys()).any(is_named)
+        || DatasetRole::VARIANTS.iter().any(|role| role.to_string() == name)
+        || OUTPUT_KEYS.iter().chain(&BODY_KEYS).any(|known| *known == name)
+}
