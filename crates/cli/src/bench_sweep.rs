@@ -6,7 +6,7 @@
 //! folder and the tables have vLLM's layout, because its plot tools read them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,8 @@ use crate::signals::{Interruption, begin_session};
 
 const PAIRS_MAX: usize = 100_000;
 const RUNS: u32 = 3;
+
+const READY_TIMEOUT: Duration = Duration::from_mins(5);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The result of such a run is kept, and the sweep ends with the same code.
 const INVALID: i32 = Exit::RunInvalid as i32;
@@ -73,8 +75,7 @@ pub(crate) fn run(typed: &ServeSweepArguments) -> Result<ExitCode> {
     }
     let plan = Plan::new(typed)?;
     if typed.dry_run {
-        output::result(&plan.outline()?)?;
-        return Ok(ExitCode::SUCCESS);
+        return output::result(&plan.outline()?);
     }
     let session = begin_session(0, false)?;
     let (session, results) = (&session, Results::new());
@@ -214,18 +215,12 @@ impl<'a> Plan<'a> {
 
     /// The flags of one run, which writes its result to this file.
     fn bench_words(&self, load: &Entries, file: &Path) -> Vec<String> {
-        let folder = file.parent().map_or(OsStr::new(""), Path::as_os_str);
-        let more = [
-            OsStr::new("--percentile-metrics"),
-            OsStr::new("ttft,tpot,itl,e2el"),
-            OsStr::new("--save-result"),
-            OsStr::new("--result-dir"),
-            folder,
-            OsStr::new("--result-filename"),
-            file.file_name().unwrap_or_default(),
-        ];
+        let folder = file.parent().unwrap_or(Path::new("")).to_string_lossy();
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let percentiles = ["--percentile-metrics", "ttft,tpot,itl,e2el", "--save-result"];
+        let place = ["--result-dir", &folder, "--result-filename", &name];
         let mut words = with_parameters(&self.bench, load);
-        words.extend(more.map(|word| word.to_string_lossy().into_owned()));
+        words.extend(percentiles.into_iter().chain(place).map(str::to_owned));
         words
     }
 
@@ -381,22 +376,23 @@ fn read_parameters(flag: &str, file: Option<&Path>) -> Result<Vec<Entries>> {
 
 fn combinations(json: &[u8]) -> Result<Vec<Entries>, String> {
     let wrong = |error| format!("is not JSON of this form: {error}");
-    let entries: Vec<(Option<String>, Entries)> = match json.trim_ascii_start().first() {
+    let found: Vec<Entries> = match json.trim_ascii_start().first() {
         Some(b'[') => {
             let list: Vec<Entries> = serde_json::from_slice(json).map_err(wrong)?;
-            list.into_iter().map(|entry| (None, entry)).collect()
+            let read = |(index, entry)| {
+                combination(entry, None).map_err(|why| format!("entry {index} {why}"))
+            };
+            list.into_iter().enumerate().map(read).collect::<Result<_, _>>()?
         }
         Some(b'{') => {
             let named: IndexMap<String, Entries> = serde_json::from_slice(json).map_err(wrong)?;
-            named.into_iter().map(|(name, entry)| (Some(name), entry)).collect()
+            let read = |(name, entry): (String, Entries)| {
+                combination(entry, Some(&name)).map_err(|why| format!("`{name}` {why}"))
+            };
+            named.into_iter().map(read).collect::<Result<_, _>>()?
         }
         _ => return Err("holds neither a list of objects nor an object of them".to_owned()),
     };
-    let read = |(index, (name, entry)): (usize, (Option<String>, Entries))| {
-        let label = name.as_ref().map_or_else(|| format!("entry {index}"), |it| format!("`{it}`"));
-        combination(entry, name).map_err(|why| format!("{label} {why}"))
-    };
-    let found = entries.into_iter().enumerate().map(read).collect::<Result<Vec<_>, String>>()?;
     if found.is_empty() {
         return Err("holds no combination".to_owned());
     }
@@ -413,7 +409,7 @@ fn combinations(json: &[u8]) -> Result<Vec<Entries>, String> {
 }
 
 /// Checks a combination, whose name becomes its first entry.
-fn combination(mut parameters: Entries, name: Option<String>) -> Result<Entries, String> {
+fn combination(mut parameters: Entries, name: Option<&str>) -> Result<Entries, String> {
     let own_name = match parameters.shift_remove(NAME_KEY) {
         None => None,
         Some(Value::String(name)) => Some(name),
@@ -437,7 +433,7 @@ fn combination(mut parameters: Entries, name: Option<String>) -> Result<Entries,
             ));
         }
     }
-    if let Some(name) = name.or(own_name) {
+    if let Some(name) = name.map(str::to_owned).or(own_name) {
         parameters.shift_insert(0, NAME_KEY.to_owned(), name.into());
     }
     Ok(parameters)
@@ -524,8 +520,8 @@ impl Sweep<'_> {
         if pairs.iter().any(|pair| lacks_runs(pair, self.plan.runs)) {
             let words = with_parameters(&self.plan.serve, server);
             output::talk(&format!("starting: {}", format_command(&words)));
-            let timeout = self.plan.typed.server_ready_timeout.unwrap_or(300);
-            let timeout = Duration::from_secs(timeout);
+            let timeout =
+                self.plan.typed.server_ready_timeout.map_or(READY_TIMEOUT, Duration::from_secs);
             running = Some(Server::start(words, log, timeout, self.session)?);
             remove(failure_file);
         }

@@ -1,6 +1,8 @@
 //! The only place that writes to the terminal: results to standard output, talk to standard error.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
 use std::sync::{PoisonError, RwLock};
 
 use inferometer_model::Redactor;
@@ -55,18 +57,26 @@ pub(crate) fn shell_word(word: &str) -> Option<String> {
 }
 
 /// A result. A reader that left early (`| head`) is not our failure: the run is saved.
-pub(crate) fn result(text: &str) -> Result<()> {
+pub(crate) fn result(text: &str) -> Result<ExitCode> {
     terminal::flush();
     let mut stdout = std::io::stdout().lock();
-    match stdout
-        .write_all(hidden(Redactor::redact_document, text).as_bytes())
-        .and_then(|()| stdout.flush())
-    {
+    let text = hidden(Redactor::redact_document, text);
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::internal(format!("the result could not be written: {error}")))
         }
-        Ok(()) | Err(_) => Ok(()),
+        Ok(()) | Err(_) => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// A result that is a JSON document.
+pub(crate) fn json(document: &serde_json::Value) -> Result<ExitCode> {
+    result(&format!("{document:#}\n"))
+}
+
+/// A result that is the path of what was written.
+pub(crate) fn path(path: &Path) -> Result<ExitCode> {
+    result(&format!("{}\n", path.display()))
 }
 
 /// Everything that is not a result, behind what events reported before.
@@ -92,7 +102,7 @@ pub(crate) fn write_line(line: &str) {
 
 /// Shows the help, or what is wrong with the arguments, and exits as clap does; but a message that
 /// repeats a secret is printed without it.
-pub(crate) fn refuse_arguments(error: &clap::Error, typed: &[String]) -> std::process::ExitCode {
+pub(crate) fn refuse_arguments(error: &clap::Error, typed: &[String]) -> ExitCode {
     if let Some(failure) = hints::explain(error, typed) {
         return report(&failure);
     }
@@ -105,7 +115,7 @@ pub(crate) fn refuse_arguments(error: &clap::Error, typed: &[String]) -> std::pr
 }
 
 /// Prints a failure to standard error and returns the code to exit with.
-pub(crate) fn report(failure: &Failure) -> std::process::ExitCode {
+pub(crate) fn report(failure: &Failure) -> ExitCode {
     // An interruption needs no explanation.
     if failure.is_interruption() {
         return failure.exit.into();

@@ -396,7 +396,7 @@ fn make(
     let Some(form) = arguments.format() else {
         let folder = arguments.to.clone().map_or_else(own_folder, Ok)?;
         let page = write_all(&folder, &document()?, &subject.data())?;
-        output::result(&format!("{}\n", page.display()))?;
+        output::path(&page)?;
         return Ok(Some(page));
     };
     let printed = || -> Result<String> {
@@ -443,7 +443,7 @@ fn make(
         ReportFormat::Png => write_pictures(&path, &document()?)?,
         ReportFormat::Card => write_card(&path, &document()?, &subject.data(), write_output)?,
     }
-    output::result(&format!("{}\n", path.display()))?;
+    output::path(&path)?;
     Ok((form == ReportFormat::Html).then_some(path))
 }
 
@@ -643,6 +643,21 @@ const OPENERS: [&[&str]; 1] = [&["open"]];
 const OPENERS: [&[&str]; 1] = [&["cmd", "/C", "start", ""]];
 #[cfg(not(any(target_os = "macos", windows)))]
 const OPENERS: [&[&str]; 2] = [&["xdg-open"], &["gio", "open"]];
+
+/// Every file below a folder, in the order of their paths. Links are not followed.
+pub(crate) fn files_below(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            files.extend(files_below(&entry.path())?);
+        } else {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
 
 /// Opens a file or an address, or says why not. Does not wait for the browser.
 pub(crate) fn open_in_browser(page: &Path) -> Result<(), String> {

@@ -43,6 +43,5 @@ pub(crate) fn run(arguments: &AnatomyArguments) -> Result<ExitCode> {
             });
             format!("{document:#}\n")
         }
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }

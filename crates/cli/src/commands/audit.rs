@@ -61,9 +61,8 @@ fn examine_source(path: &Path, arguments: &AuditArguments) -> Result<Audited> {
     facts.model = arguments.model.clone().or(facts.model);
     for result in &mut results {
         let is_known = result.metadata.iter().any(|(key, _)| key == extra::HARDWARE);
-        if let Some(hardware) =
-            facts.hardware.clone().filter(|_| !is_known || arguments.hardware.is_some())
-        {
+        let hardware = facts.hardware.clone();
+        if let Some(hardware) = hardware.filter(|_| !is_known || arguments.hardware.is_some()) {
             result.metadata.retain(|(key, _)| key != extra::HARDWARE);
             result.metadata.push((extra::HARDWARE.to_owned(), hardware));
         }
@@ -86,10 +85,9 @@ fn examine_source(path: &Path, arguments: &AuditArguments) -> Result<Audited> {
 
 fn read_source(path: &Path) -> Result<(String, Vec<ToolResult>, PageFacts)> {
     let (name, bytes) = import::read(path)?;
-    let about = |failure: Failure| failure.about(&path.display().to_string());
     let import = read_file(&name, &bytes, &ImportReading::default());
-    let import = import.map_err(|error| about(Failure::from_usage(error)))?;
-    let results = import.results().cloned().collect();
+    let about = |error| Failure::from_usage(error).about(&path.display().to_string());
+    let results = import.map_err(about)?.results().cloned().collect();
     Ok((name, results, page_facts(&String::from_utf8_lossy(&bytes))))
 }
 
@@ -97,11 +95,7 @@ fn read_source(path: &Path) -> Result<(String, Vec<ToolResult>, PageFacts)> {
 fn stored(path: &Path, arguments: &AuditArguments) -> Result<(String, Vec<ToolResult>, PageFacts)> {
     let name = path.to_string_lossy().into_owned();
     let found = store(&arguments.store)?.find(&name).map_err(Failure::from_usage)?;
-    let talk = |line: &str| {
-        if !arguments.write.quiet {
-            output::talk(line);
-        }
-    };
+    let talk = output::talk_unless(arguments.write.quiet);
     let results = results::from_stored(&found, false, talk)?.into_iter();
     let whole = results.map(|it| match it.run {
         Some((_, summary)) => {
@@ -122,9 +116,9 @@ fn roofline(result: &ToolResult) -> Option<Roofline> {
     let (parameters, active) = parameters_in(name)?;
     let flops = [Some(gpu.flops.fp16), gpu.flops.bf16, gpu.flops.fp8, gpu.flops.int8];
     let flops = flops.into_iter().flatten().fold(0.0, f64::max) * f64::from(gpus);
-    let is_four_bit = ["int4", "gptq", "awq", "4bit", "w4", "fp4"]
-        .iter()
-        .any(|it| name.to_ascii_lowercase().contains(it));
+    let lower = name.to_ascii_lowercase();
+    let is_four_bit =
+        ["int4", "gptq", "awq", "4bit", "w4", "fp4"].iter().any(|it| lower.contains(it));
     let bytes = active * if is_four_bit { 0.5 } else { 1.0 };
     let size = inferometer_report::fmt::compact(parameters / 1e9);
     Some(Roofline {

@@ -29,6 +29,8 @@ use super::store;
 use crate::arguments::BundleArguments;
 use crate::failure::{Failure, Result};
 use crate::output;
+use crate::report_files::files_below;
+use crate::results::hex;
 
 const MAGIC: &str = "INFEROMETER-BUNDLE/1";
 const SCHEMA: &str = "inferometer.bundle/1";
@@ -99,8 +101,7 @@ fn write(
     is_redacted: bool,
     signer: Option<&Ed25519KeyPair>,
 ) -> Result<(String, Index)> {
-    let mut paths = Vec::new();
-    list(folder, folder, &mut paths)?;
+    let paths = paths_inside(folder)?;
     let unreadable = |path: &Path| {
         let path = path.display().to_string();
         move |error: std::io::Error| Failure::usage(format!("{path} cannot be read: {error}"))
@@ -139,26 +140,19 @@ fn write(
     Ok((hash, index))
 }
 
-/// The regular files below a folder by their paths in it; locks and drafts are no content.
-fn list(root: &Path, folder: &Path, found: &mut Vec<String>) -> Result<()> {
-    let entries = std::fs::read_dir(folder).map_err(Failure::from_error)?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
-        let Ok(kind) = path.symlink_metadata() else { continue };
-        let inside = path.strip_prefix(root).ok().and_then(Path::to_str).filter(|it| is_plain(it));
-        match inside {
-            Some(_) if kind.is_dir() => list(root, &path, found)?,
-            Some(inside) if kind.is_file() && !inside.ends_with("lock") => {
-                found.push(inside.to_owned());
-            }
-            _ => {}
-        }
-        if FILES_MAX < found.len() {
-            return Err(Failure::usage(format!("there are more than {FILES_MAX} files")));
-        }
+/// The plain files of a folder, by their paths inside it, without locks.
+fn paths_inside(folder: &Path) -> Result<Vec<String>> {
+    let inside = |path: PathBuf| {
+        let inside = path.strip_prefix(folder).ok()?.to_str()?.to_owned();
+        let is_file = path.symlink_metadata().is_ok_and(|kind| kind.is_file());
+        (is_file && is_plain(&inside) && !inside.ends_with("lock")).then_some(inside)
+    };
+    let files = files_below(folder).map_err(Failure::from_error)?;
+    let paths: Vec<String> = files.into_iter().filter_map(inside).collect();
+    if FILES_MAX < paths.len() {
+        return Err(Failure::usage(format!("there are more than {FILES_MAX} files")));
     }
-    Ok(())
+    Ok(paths)
 }
 
 /// A path of few plain names: it leads nowhere but down.
@@ -189,13 +183,6 @@ fn copy_hashed(mut from: impl Read, to: &mut impl Write) -> std::io::Result<(u64
         to.write_all(&buffer[..read])?;
         length += read as u64;
     }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = std::fmt::Write::write_fmt(&mut text, format_args!("{byte:02x}"));
-        text
-    })
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

@@ -49,8 +49,7 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<ExitCode> {
         pages::json(&calibration, &files)
     } else {
         pages::terminal(&calibration, &files, super::style())
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// The document goes last: where it lies, the others do.

@@ -35,17 +35,14 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     )];
     findings.extend(examine(&spec, &inputs, &found.target, talk)?);
     let problems = findings.iter().filter(|finding| finding.state == State::Problem).count();
-    output::result(&if arguments.json {
-        let document = serde_json::json!({
+    if arguments.json {
+        return output::json(&serde_json::json!({
             "schema": "inferometer.check/1",
             "problems": problems,
             "findings": findings,
-        });
-        format!("{document:#}\n")
-    } else {
-        page(&findings, problems)
-    })?;
-    Ok(ExitCode::SUCCESS)
+        }));
+    }
+    output::result(&page(&findings, problems))
 }
 
 /// The server that runs already, or one that is deployed for this command.
@@ -86,7 +83,11 @@ mod tests {
     #[test]
     fn lines_stay_on_the_page() {
         let words = "words that go on ".repeat(12);
-        let finding = Finding::problem("prompt length", words.clone(), &words);
+        let finding = Finding {
+            state: State::Problem,
+            remedy: Some(words.clone()),
+            ..Finding::good("prompt length", words)
+        };
         for line in page(&[finding], 1).lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }

@@ -20,10 +20,9 @@ pub(crate) fn run(arguments: &ConfigArguments) -> Result<ExitCode> {
     }
     let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     if typed.json {
-        let document =
-            json!({ "schema": "inferometer.config/1", "settings": settings, "files": files });
-        output::result(&format!("{document:#}\n"))?;
-        return Ok(ExitCode::SUCCESS);
+        return output::json(
+            &json!({ "schema": "inferometer.config/1", "settings": settings, "files": files }),
+        );
     }
     let found = match &files[..] {
         [] if config::is_off() => config::IGNORED.to_owned(),
@@ -38,6 +37,5 @@ pub(crate) fn run(arguments: &ConfigArguments) -> Result<ExitCode> {
         .left("value", |setting| Cell::text(config::text(&setting.value)))
         .left("from", |setting| Cell::text(&setting.from))
         .table("", "", settings);
-    output::result(&table(&Table { notes: vec![plain(found)], ..shown }, Style::Plain))?;
-    Ok(ExitCode::SUCCESS)
+    output::result(&table(&Table { notes: vec![plain(found)], ..shown }, Style::Plain))
 }

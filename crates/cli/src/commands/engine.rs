@@ -29,8 +29,7 @@ const PORT: u16 = 8_000;
 pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode> {
     check_mode(arguments)?;
     if arguments.serve.list {
-        output::result(&tables())?;
-        return Ok(ExitCode::SUCCESS);
+        return output::result(&tables());
     }
     inferometer_load::resources::raise_in_flight_ceiling(std::num::NonZeroU32::MIN);
     let options = engine_options(arguments)?;

@@ -28,8 +28,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<ExitCode> {
         }
         (all, false) => all.iter().map(page).collect::<Vec<_>>().join("\n"),
     };
-    output::result(&text)?;
-    Ok(ExitCode::SUCCESS)
+    output::result(&text)
 }
 
 /// Each with the words that asked for it. As many as make one name belong together and need no

@@ -156,7 +156,7 @@ fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<()> {
             format!("there are {} results, and a file of {form_name} holds one", files.len()),
         )
         .hint("name a folder with --to, or one result")),
-        None => output::result(&text()),
+        None => output::result(&text()).map(drop),
         Some(path) => {
             if append {
                 append_lines(path, &text()).map_err(|error| {
@@ -172,7 +172,7 @@ fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<()> {
 }
 
 fn print_path(path: &Path) -> Result<()> {
-    output::result(&format!("{}\n", path.display()))
+    output::path(path).map(drop)
 }
 
 /// Bencher's format has intervals, but no field for other warnings.

@@ -65,9 +65,9 @@ pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode> {
         }
     }
     if arguments.json {
-        let document =
-            json!({ "schema": "inferometer.imports/1", "imports": imported, "failed": failed });
-        output::result(&format!("{document:#}\n"))?;
+        output::json(
+            &json!({ "schema": "inferometer.imports/1", "imports": imported, "failed": failed }),
+        )?;
     }
     if !names.is_empty() {
         output::talk(&format!(

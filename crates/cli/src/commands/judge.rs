@@ -29,12 +29,12 @@ use crate::{output, report_files};
 #[derive(Debug, Deserialize)]
 struct Loads {
     load: Vec<Load>,
-    framings: Vec<Framings>,
 }
 
 /// One load: what the engine does, and what the client is to send.
 #[derive(Clone, Debug, Deserialize)]
 struct Load {
+    #[serde(default)]
     name: String,
     about: String,
     mode: Mode,
@@ -45,21 +45,24 @@ struct Load {
     output: u32,
     #[serde(default)]
     cases: Vec<String>,
-    /// Behind the address of the engine.
+    /// It is one load for each of them, called so; `{fault}` stands for it.
+    #[serde(default)]
+    faults: Vec<String>,
+    /// Below the engine's address.
     #[serde(skip)]
     path: String,
 }
 
-/// The same load with one fault after the other.
-#[derive(Debug, Deserialize)]
-struct Framings {
-    about: String,
-    mode: Mode,
-    engine: String,
-    requests: u64,
-    concurrency: u32,
-    output: u32,
-    faults: Vec<String>,
+impl Load {
+    fn with_each_fault(self) -> Vec<Self> {
+        let with = |fault: &String| {
+            let [about, engine] =
+                [&self.about, &self.engine].map(|it| it.replace("{fault}", fault));
+            Self { name: fault.clone(), about, engine, ..self.clone() }
+        };
+        let loads: Vec<Self> = self.faults.iter().map(with).collect();
+        if loads.is_empty() { vec![self] } else { loads }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -82,11 +85,10 @@ const FILES_MAX: usize = 1000;
 pub(crate) fn run(arguments: &JudgeArguments) -> Result<ExitCode> {
     let client = client(arguments)?;
     let folder = Folder::new(arguments.keep.as_deref())?;
+    let talk = output::talk_unless(arguments.write.quiet);
     let mut judged = Vec::new();
     for load in loads(arguments)? {
-        if !arguments.write.quiet {
-            output::talk(&format!("{}: {}", load.name, load.about));
-        }
+        talk(&format!("{}: {}", load.name, load.about));
         judged.push(judge_load(measure(&client, &load, &folder, arguments)?));
     }
     let client = JudgedClient {
@@ -107,8 +109,8 @@ pub(crate) fn run(arguments: &JudgeArguments) -> Result<ExitCode> {
         "loads": judged,
     });
     let text = render_document(arguments.write.format(), &page(&client), &json);
-    write_document(&arguments.write, &text)?;
-    Ok(if grade < Grade::D { ExitCode::SUCCESS } else { Exit::RunInvalid.into() })
+    let written = write_document(&arguments.write, &text)?;
+    Ok(if grade < Grade::D { written } else { Exit::RunInvalid.into() })
 }
 
 /// The command that was typed, or that of a preset with the program that was typed.
@@ -144,22 +146,7 @@ fn client(arguments: &JudgeArguments) -> Result<Preset> {
 fn loads(arguments: &JudgeArguments) -> Result<Vec<Load>> {
     let known: Loads =
         toml::from_str(include_str!("judge/loads.toml")).map_err(Failure::from_error)?;
-    let mut loads = known.load;
-    let framings = known.framings.into_iter().flat_map(|it| {
-        let load = move |fault: &String| Load {
-            name: fault.clone(),
-            about: it.about.replace("{fault}", fault),
-            mode: it.mode,
-            engine: it.engine.replace("{fault}", fault),
-            requests: it.requests,
-            concurrency: it.concurrency,
-            output: it.output,
-            cases: Vec::new(),
-            path: String::new(),
-        };
-        it.faults.clone().iter().map(load).collect::<Vec<_>>()
-    });
-    loads.extend(framings);
+    let mut loads: Vec<Load> = known.load.into_iter().flat_map(Load::with_each_fault).collect();
     if arguments.conformance {
         let load = |case: &Case| Load {
             name: case.name.to_owned(),
@@ -170,6 +157,7 @@ fn loads(arguments: &JudgeArguments) -> Result<Vec<Load>> {
             concurrency: 1,
             output: case.expect.output_tokens.unwrap_or(4).max(1),
             cases: vec![case.name.to_owned()],
+            faults: Vec::new(),
             path: format!("/case/{}", case.name),
         };
         loads = corpus().iter().map(load).collect();
@@ -202,15 +190,10 @@ impl Folder {
             Failure::usage(format!("the folder {} cannot be made: {error}", path.display()))
         })?;
         let folder = Self { path, is_kept: kept.is_some() };
-        folder.write_inputs()?;
-        Ok(folder)
-    }
-
-    fn write_inputs(&self) -> Result<()> {
         for (name, text) in super::judge_inputs::files() {
-            report_files::write_named(&self.path.join(name), &text)?;
+            report_files::write_named(&folder.path.join(name), &text)?;
         }
-        Ok(())
+        Ok(folder)
     }
 }
 
@@ -315,40 +298,27 @@ fn report_of(
     command.env("INFEROMETER_NO_CONFIG", "1").env("INFEROMETER_RUNS", place.join("runs"));
     command.env_remove("HTTP_PROXY").env_remove("http_proxy");
     let printed = bounded_output(command, arguments.time_limit.map_or(TIME_LIMIT, |time| time.0));
-    let mut files = Vec::new();
-    files_below(place, &mut files);
     let read = |bytes: &[u8]| {
         let import = read_file("result", bytes, &ImportReading::default()).ok()?;
         import.results().last().cloned()
     };
     let from_file = |path: &PathBuf| read(&read_at_most(path, RESULT_BYTES_MAX).ok()??);
-    let own = ["prompts.jsonl", "script.js"];
-    let mut candidates = files.iter().filter(|path| !own.iter().any(|name| path.ends_with(name)));
-    let found = candidates.find_map(from_file);
+    let is_result = |path: &PathBuf| {
+        let is_json = path.extension().is_some_and(|end| end == "json" || end == "jsonl");
+        let inside = path.strip_prefix(place).unwrap_or(path);
+        let is_ours = path.ends_with("prompts.jsonl") || inside.iter().any(|it| it == "runs");
+        is_json && !is_ours
+    };
+    let mut files = report_files::files_below(place).unwrap_or_default();
+    files.retain(is_result);
+    files.truncate(FILES_MAX);
+    files.sort_by_key(|path| !path.ends_with("result.json"));
+    let found = files.iter().find_map(from_file);
     let found = found.or_else(|| read(printed.as_ref().ok()?.as_bytes()));
     found.ok_or_else(|| match printed {
         Ok(_) => "it ended well and left no result that can be read".to_owned(),
         Err(error) => error.to_string(),
     })
-}
-
-/// JSON files below a folder, those that are likely the result first.
-fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
-        if FILES_MAX <= found.len() {
-            return;
-        }
-        let is_link = path.symlink_metadata().is_ok_and(|it| it.is_symlink());
-        if path.is_dir() && !is_link && !path.ends_with("runs") {
-            files_below(&path, found);
-        } else if path.extension().is_some_and(|end| end == "json" || end == "jsonl") {
-            found.push(path);
-        }
-    }
-    found.sort_by_key(|path| !path.ends_with("result.json"));
 }
 
 /// The truth of one load as a result; requests beside it came first.
@@ -461,7 +431,7 @@ mod tests {
         for case in known.load.iter().flat_map(|load| &load.cases) {
             assert!(corpus().iter().any(|it| it.name == case), "{case}");
         }
-        let faults = known.framings.iter().flat_map(|it| &it.faults);
+        let faults = known.load.iter().flat_map(|it| &it.faults);
         for fault in faults {
             assert!(fault.parse::<inferometer_engine::Fault>().is_ok(), "{fault}");
         }

@@ -27,11 +27,11 @@ use std::process::ExitCode;
 
 use inferometer_analysis::{RequirementOutcome, Summary};
 use inferometer_interchange::vllm::block;
+use inferometer_model::system::Machine;
 use inferometer_report::document::{self, Document};
 use inferometer_report::terminal::{self, Style};
 use inferometer_report::{Files, escape};
 use inferometer_store::{RunDirectory, RunStore};
-use inferometer_target::system::ServerInfo;
 use serde::Serialize;
 
 use crate::arguments::{
@@ -44,27 +44,28 @@ use crate::{environment, experiment, output, report_files};
 
 /// `inferometer schema`: the JSON Schema of the experiment file, of a suite or of a matrix.
 pub(crate) fn schema(arguments: &SchemaArguments) -> Result<ExitCode> {
-    let document = match (arguments.suite, arguments.matrix) {
+    output::json(&match (arguments.suite, arguments.matrix) {
         (true, _) => suite::schema(),
         (false, true) => matrix::schema(),
         (false, false) => experiment::schema::document(),
-    };
-    output::result(&format!("{document:#}\n"))?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// `inferometer system`: what this machine is, as runs record it.
 pub(crate) fn system(arguments: &SystemArguments) -> Result<ExitCode> {
     let machine = environment::machine();
-    output::result(&if arguments.json {
-        let schema = Some("inferometer.system/1".to_owned());
-        let machine = Some(machine.clone());
-        let info = ServerInfo { schema, machine, ..ServerInfo::default() };
-        serde_json::to_string_pretty(&info).map_err(Failure::from_error)? + "\n"
-    } else {
-        terminal::system(machine)
-    })?;
-    Ok(ExitCode::SUCCESS)
+    if !arguments.json {
+        return output::result(&terminal::system(machine));
+    }
+    let document = SystemDocument { schema: "inferometer.system/1", machine };
+    let text = serde_json::to_string_pretty(&document).map_err(Failure::from_error)?;
+    output::result(&(text + "\n"))
+}
+
+#[derive(Serialize)]
+struct SystemDocument<'a> {
+    schema: &'a str,
+    machine: &'a Machine,
 }
 
 /// The folder of stored runs: as typed, as the environment says, or `./runs`.
@@ -80,11 +81,11 @@ pub(crate) fn store(arguments: &StoreArguments) -> Result<RunStore> {
 }
 
 /// Writes a document as the user wants it.
-fn write_document(arguments: &WriteArguments, text: &str) -> Result<()> {
+fn write_document(arguments: &WriteArguments, text: &str) -> Result<ExitCode> {
     match arguments.to.as_deref().filter(|to| *to != Path::new(output::STDOUT)) {
         Some(to) => {
             report_files::write_named(to, text)?;
-            output::result(&format!("{}\n", to.display()))
+            output::path(to)
         }
         None => output::result(text),
     }
@@ -101,7 +102,7 @@ fn render_document(format: DocumentFormat, document: &Document, json: &impl Seri
 }
 
 /// Prints a summary as the user wants it.
-fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> Result<()> {
+fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> Result<ExitCode> {
     output::result(&page(summary, directory, &[], format))
 }
 

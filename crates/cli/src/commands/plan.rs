@@ -139,8 +139,7 @@ pub(super) fn show(planned: &Planned, repeat: &Repetition, format: PageFormat) -
             format!("{document:#}\n")
         }
         PageFormat::Page | PageFormat::Full | PageFormat::Vllm => page(planned, repeat, &outlined),
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn page(planned: &Planned, repeat: &Repetition, outlined: &Outline) -> String {

@@ -90,7 +90,7 @@ fn hold_to_rules(drafted: &mut Drafted, auditor: Option<&str>) -> Result<()> {
     }
     let mut bytes = [0; 16];
     SystemRandom::new().fill(&mut bytes).map_err(|_| Failure::internal("no random bytes"))?;
-    let drawn = super::bundle::hex(&bytes);
+    let drawn = crate::results::hex(&bytes);
     let committed = commitment(&drawn);
     output::talk(&format!("commitment: sha256 {committed}"));
     let auditor = match auditor {

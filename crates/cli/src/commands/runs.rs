@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use inferometer_analysis::set::SetSummary;
@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use super::store;
 use crate::arguments::{PruneArguments, RunsArguments, RunsCommand, RunsFilter};
 use crate::failure::{Failure, Result};
-use crate::{output, results};
+use crate::{output, report_files, results};
 
 type RunListing = Listing<RunDirectory, Manifest>;
 type SetListing = Listing<SetDirectory, SetManifest>;
@@ -44,34 +44,34 @@ pub(crate) fn run(arguments: &RunsArguments) -> Result<ExitCode> {
     select(&mut found, &arguments.filter);
     let Listings { runs, sets, imports } = found;
     if arguments.json {
-        let document = json!({
+        return output::json(&json!({
             "schema": "inferometer.runs/1",
             "runs": runs.iter().map(run_json).collect::<Vec<_>>(),
             "sets": sets.iter().map(set_json).collect::<Vec<_>>(),
             "imports": imports.iter().map(import_json).collect::<Vec<_>>(),
-        });
-        output::result(&format!("{document:#}\n"))?;
-        return Ok(ExitCode::SUCCESS);
+        }));
     }
     let sizes = arguments.sizes;
     let tables = [run_table(&runs, sizes), set_table(&sets, sizes), import_table(&imports, sizes)];
     let shown = tables.iter().filter(|table| !table.rows.is_empty());
     let shown: Vec<String> = shown.map(|shown| table(shown, Style::Plain)).collect();
-    if shown.is_empty() {
-        let path = store.path().display();
-        output::talk(&match all {
-            0 => format!("no runs in {path}; make one with: inferometer run URL"),
-            all => format!("none of the {all} runs, sets and imports in {path} fits the filters"),
-        });
-    } else {
-        output::result(&shown.join("\n"))?;
+    if !shown.is_empty() {
+        return output::result(&shown.join("\n"));
     }
+    let path = store.path().display();
+    output::talk(&match all {
+        0 => format!("no runs in {path}; make one with: inferometer run URL"),
+        all => format!("none of the {all} runs, sets and imports in {path} fits the filters"),
+    });
     Ok(ExitCode::SUCCESS)
 }
 
-/// What filters look at.
+/// What filters and `prune` look at.
 struct Facts {
-    /// Everything that a word may be found in.
+    id: String,
+    path: PathBuf,
+    is_running: bool,
+    /// Everything that a word may be found in, beside the id.
     text: String,
     kinds: Vec<&'static str>,
     verdict: Option<String>,
@@ -80,7 +80,7 @@ struct Facts {
 
 impl RunsFilter {
     fn takes(&self, facts: &Facts) -> bool {
-        let text = facts.text.to_lowercase();
+        let text = format!("{} {}", facts.id, facts.text).to_lowercase();
         let started = || facts.started.as_ref()?.parse::<Timestamp>().ok();
         self.words.iter().all(|word| text.contains(&word.to_lowercase()))
             && self.kind.as_ref().is_none_or(|kind| facts.kinds.contains(&kind.as_str()))
@@ -114,7 +114,10 @@ fn run_facts(listing: &RunListing) -> Facts {
     let manifest = listing.manifest.as_ref();
     let words = manifest.map(|it| format!("{} {}", it.endpoint.model, spec_words(&it.spec)));
     Facts {
-        text: format!("{} {}", listing.directory.id(), words.unwrap_or_default()),
+        id: listing.directory.id().to_owned(),
+        path: listing.directory.path().to_owned(),
+        is_running: listing.state == RunState::Running,
+        text: words.unwrap_or_default(),
         kinds: vec!["run"],
         verdict: summary(listing).map(|it| it.verdict.key().to_owned()),
         started: manifest.map(|manifest| manifest.started.clone()),
@@ -129,7 +132,10 @@ fn set_facts(listing: &SetListing) -> Facts {
     let conditions = conditions.map(|it| format!("{} {}", it.name, spec_words(&it.spec)));
     let conditions = conditions.collect::<Vec<_>>().join(" ");
     Facts {
-        text: format!("{} {name} {conditions}", listing.directory.id()),
+        id: listing.directory.id().to_owned(),
+        path: listing.directory.path().to_owned(),
+        is_running: listing.state == RunState::Running,
+        text: format!("{name} {conditions}"),
         kinds: ["set"].into_iter().chain(question.map(|question| question.kind)).collect(),
         verdict: verdict(&listing.directory),
         started: manifest.map(|manifest| manifest.started.clone()),
@@ -142,7 +148,10 @@ fn import_facts(listing: &ImportListing) -> Facts {
     let names = stored.as_ref().map(|it| it.configurations().join(" ")).unwrap_or_default();
     let file = listing.manifest.as_ref().map_or("", |manifest| manifest.file.name.as_str());
     Facts {
-        text: format!("{} {tool} {file} {names}", listing.directory.id()),
+        id: listing.directory.id().to_owned(),
+        path: listing.directory.path().to_owned(),
+        is_running: false,
+        text: format!("{tool} {file} {names}"),
         kinds: vec!["import"],
         verdict: None,
         started: listing.manifest.as_ref().map(|manifest| manifest.imported.clone()),
@@ -150,34 +159,13 @@ fn import_facts(listing: &ImportListing) -> Facts {
 }
 
 /// Bytes of a file, or of all files in a folder. Links are not followed.
-fn size(path: &Path) -> u64 {
-    let Ok(found) = path.symlink_metadata() else { return 0 };
-    if !found.is_dir() {
-        return found.len();
-    }
-    let entries = path.read_dir().into_iter().flatten().flatten();
-    entries.map(|entry| size(&entry.path())).sum()
+fn size(folder: &Path) -> u64 {
+    let files = report_files::files_below(folder).unwrap_or_default();
+    files.iter().filter_map(|file| Some(file.symlink_metadata().ok()?.len())).sum()
 }
 
 fn size_text(bytes: u64) -> String {
     format!("{} MB", number(bytes as f64 / 1e6))
-}
-
-/// What may be removed.
-struct Prunable {
-    id: String,
-    path: std::path::PathBuf,
-    kind: &'static str,
-    started: String,
-    size: u64,
-}
-
-impl Prunable {
-    fn new(path: &Path, id: &str, facts: &Facts) -> Self {
-        let started = facts.started.clone().unwrap_or_default();
-        let kind = facts.kinds.last().copied().unwrap_or_default();
-        Self { id: id.to_owned(), path: path.to_owned(), kind, started, size: size(path) }
-    }
 }
 
 /// `inferometer runs prune`: shows what would be removed, asks, and removes it.
@@ -187,36 +175,32 @@ fn prune(arguments: &PruneArguments) -> Result<ExitCode> {
         return Err(Failure::usage("no filter selects what to remove")
             .hint("name a filter or --keep: inferometer runs prune --before 30d"));
     }
-    let store = store(&arguments.store)?;
-    let mut found = store.list()?;
-    select(&mut found, filter);
-    let is_idle = |state: &RunState| *state != RunState::Running;
-    let runs = found.runs.iter().filter(|run| is_idle(&run.state));
-    let runs = runs.map(|it| Prunable::new(it.directory.path(), it.directory.id(), &run_facts(it)));
-    let sets = found.sets.iter().filter(|set| is_idle(&set.state));
-    let sets = sets.map(|it| Prunable::new(it.directory.path(), it.directory.id(), &set_facts(it)));
-    let imports = found.imports.iter();
-    let imports =
-        imports.map(|it| Prunable::new(it.directory.path(), it.directory.id(), &import_facts(it)));
-    let mut all: Vec<Prunable> = runs.chain(sets).chain(imports).collect();
+    let Listings { runs, sets, imports } = store(&arguments.store)?.list()?;
+    let stored = runs.iter().map(run_facts).chain(sets.iter().map(set_facts));
+    let stored = stored.chain(imports.iter().map(import_facts));
+    let mut all: Vec<Facts> = stored.filter(|it| !it.is_running && filter.takes(it)).collect();
     all.sort_by(|one, other| other.id.cmp(&one.id));
     all.drain(..all.len().min(keep.map_or(0, |keep| keep as usize)));
     if all.is_empty() {
         output::talk("there is nothing to remove");
         return Ok(ExitCode::SUCCESS);
     }
-    let total = format!("{} of {}", size_text(all.iter().map(|it| it.size).sum()), all.len());
-    let shown = Columns::new("id", |it: &&Prunable| Cell::text(terminal_line(&it.id, 20)))
-        .left("kind", |it| Cell::text(it.kind))
-        .left("began", |it| Cell::text(it.started.get(..16).unwrap_or(&it.started)))
-        .right("size", |it| Cell::text(size_text(it.size)))
+    let total =
+        format!("{} of {}", size_text(all.iter().map(|it| size(&it.path)).sum()), all.len());
+    let shown = Columns::new("id", |it: &&Facts| Cell::text(terminal_line(&it.id, 20)))
+        .left("kind", |it| Cell::text(it.kinds.last().copied().unwrap_or_default()))
+        .left("began", |it| {
+            let started = it.started.as_deref().unwrap_or_default();
+            Cell::text(started.get(..16).unwrap_or(started))
+        })
+        .right("size", |it| Cell::text(size_text(size(&it.path))))
         .table("", "", &all);
     output::result(&table(&shown, Style::Plain))?;
     if !yes && !is_confirmed(&total)? {
         output::talk(&format!("nothing was removed: {total} would be; --yes removes it"));
         return Ok(ExitCode::SUCCESS);
     }
-    for Prunable { path, .. } in &all {
+    for Facts { path, .. } in &all {
         // It may have been resumed meanwhile.
         let is_running = SetDirectory::at(path.clone()).state() == RunState::Running
             || RunDirectory::at(path.clone()).state() == RunState::Running;

@@ -21,8 +21,7 @@ pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<ExitCode> 
     let mut script = Vec::new();
     let mut command = Arguments::command().mut_subcommands(with_names);
     clap_complete::generate(arguments.name, &mut command, "inferometer", &mut script);
-    output::result(&String::from_utf8_lossy(&script))?;
-    Ok(ExitCode::SUCCESS)
+    output::result(&String::from_utf8_lossy(&script))
 }
 
 /// Prints the page of a command or of the program, or writes those of all commands into a folder.
@@ -43,18 +42,14 @@ pub(crate) fn man(arguments: &ManArguments) -> Result<ExitCode> {
         })?;
         let mut text = Vec::new();
         clap_mangen::Man::new(page.clone()).render(&mut text).map_err(Failure::from_error)?;
-        output::result(&String::from_utf8_lossy(&text))?;
-        return Ok(ExitCode::SUCCESS);
+        return output::result(&String::from_utf8_lossy(&text));
     };
     let written =
         std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
-    written.map_err(|error| unwritten(folder, &error))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn unwritten(folder: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("the pages cannot be written to {}: {error}", folder.display()))
-        .hint("name a folder that you may write to")
+    written.map(|()| ExitCode::SUCCESS).map_err(|error| {
+        Failure::usage(format!("the pages cannot be written to {}: {error}", folder.display()))
+            .hint("name a folder that you may write to")
+    })
 }
 
 /// The command with the names that the values of its flags may have.

@@ -76,8 +76,8 @@ pub(super) fn play(
     // A failure in a later run takes nothing from the earlier ones.
     match &simulations.pages[..] {
         [] => {}
-        [only] => output::result(&format!("{only}\n"))?,
-        several => output::result(&format!("[{}]\n", several.join(",\n")))?,
+        [only] => drop(output::result(&format!("{only}\n"))?),
+        several => drop(output::result(&format!("[{}]\n", several.join(",\n")))?),
     }
     let written = simulations.requirements.write_files(&simulations.judged);
     simulated?;
@@ -236,7 +236,7 @@ impl Simulations<'_> {
             self.pages.push(document()?);
             return Ok(());
         }
-        output::result(page)
+        output::result(page).map(drop)
     }
 }
 

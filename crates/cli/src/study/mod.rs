@@ -105,10 +105,9 @@ fn print_built_in(
     format: PageFormat,
 ) -> Result<ExitCode> {
     match show {
-        Some(name) => output::result(built_ins.show(name)?)?,
-        None => output::result(&list(format)?)?,
+        Some(name) => output::result(built_ins.show(name)?),
+        None => output::result(&list(format)?),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// What is measured of a matrix that is resumed.
@@ -189,8 +188,7 @@ impl<'a> Begin<'a> {
         let backend = self.checked_backend(&mut plan)?;
         let results = self.results;
         if results.dry_run {
-            output::result(&dry_run::outline(&plan, results)?)?;
-            return Ok(ExitCode::SUCCESS);
+            return output::result(&dry_run::outline(&plan, results)?);
         }
         let writer = writer(self.narrator, &backend)?;
         self.play(&plan, backend, |player, played| conclude(player, played, results, &writer))
@@ -488,7 +486,7 @@ pub(crate) fn show(
     files: &SetFiles,
     required: &[RequirementOutcome],
     format: PageFormat,
-) -> Result<()> {
+) -> Result<ExitCode> {
     output::result(&match format {
         PageFormat::Json => json::render(summary, files, required),
         PageFormat::Page | PageFormat::Full | PageFormat::Vllm => {

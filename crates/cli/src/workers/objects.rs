@@ -32,6 +32,7 @@ use ureq::Agent;
 use url::Url;
 
 use crate::failure::{Failure, Result};
+use crate::report_files::files_below;
 
 /// What is in memory of a file, and the largest file that is sent whole.
 const PART_BYTES: u64 = 8 << 20;
@@ -94,8 +95,7 @@ impl Objects {
 
     /// Sends the run of a worker, which stays here too.
     pub(crate) fn upload(&self, stripe: Stripe, run: &RunDirectory) -> Result<()> {
-        let mut files = Vec::new();
-        find_files(run.path(), &mut files).map_err(|error| self.failure(error))?;
+        let mut files = files_below(run.path()).map_err(|error| self.failure(error))?;
         files.sort_by_key(|file| file.ends_with(MANIFEST));
         let worker = format!("{}-of-{}", stripe.index, stripe.count);
         let folder = self.folder.clone().join(worker).join(run.id());
@@ -192,18 +192,6 @@ impl Objects {
 
 fn local(error: std::io::Error) -> object_store::Error {
     object_store::Error::Generic { store: "this machine", source: Box::new(error) }
-}
-
-fn find_files(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            find_files(&entry.path(), found)?;
-        } else {
-            found.push(entry.path());
-        }
-    }
-    Ok(())
 }
 
 /// The HTTP client that the program has already. Every call waits for its answer.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use inferometer_model::fetch::{Fetch, FetchRequest};
 use inferometer_model::file;
 use inferometer_model::system::{Gpu, KnownBy, Machine, ServerFacts};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::tool::{self, ToolError};
 
@@ -120,26 +120,18 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 const BYTES_MAX: u64 = 1 << 20;
 
 /// What may be stated. `inferometer system --json` prints it for its own machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ServerInfo {
     /// The schema of a printed document; it is ignored.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub software: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub start_command: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model_revision: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gpus_used: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// Anything else worth a line in the table, such as the image's digest.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub other: BTreeMap<String, String>,
 }
 
@@ -188,22 +180,11 @@ fn read(text: &str) -> Result<ServerInfo, String> {
 
 /// A document with every key: what is not in it is misspelt.
 fn template() -> Value {
-    let nothing = || Some(String::new());
     let machine = Machine { gpus: vec![Gpu::default()], ..Machine::default() };
-    let whole = ServerInfo {
-        schema: nothing(),
-        software: nothing(),
-        version: nothing(),
-        start_command: nothing(),
-        model_revision: nothing(),
-        gpus_used: Some(0),
-        machine: Some(machine),
-        other: BTreeMap::new(),
-    };
-    let mut template = serde_json::to_value(whole).unwrap_or_default();
-    // Its keys are free.
-    template[OTHER] = Value::Null;
-    template
+    json!({
+        "schema": null, "software": null, "version": null, "start_command": null,
+        "model_revision": null, "gpus_used": null, "machine": machine, "other": null,
+    })
 }
 
 fn check_keys(stated: &Value, known: &Value) -> Result<(), String> {
@@ -227,8 +208,6 @@ fn check_keys(stated: &Value, known: &Value) -> Result<(), String> {
         _ => Ok(()),
     }
 }
-
-const OTHER: &str = "other";
 
 impl ServerInfo {
     /// Overrides what the server itself reports.

@@ -44,17 +44,13 @@ pub(crate) fn capacity(arguments: &CapacityArguments) -> Result<ExitCode> {
     }
     let options = begin.measure(plan, |_, played| options(played, wanted))?;
     if arguments.results.page.format() == PageFormat::Json {
-        let options: Vec<Value> = options.iter().map(Choice::json).collect();
-        let document = json!({
+        return output::json(&json!({
             "schema": "inferometer.capacity/1",
             "requests_per_second": wanted,
-            "options": options,
-        });
-        output::result(&format!("{document:#}\n"))?;
-    } else {
-        output::result(&page(&options, wanted))?;
+            "options": options.iter().map(Choice::json).collect::<Vec<Value>>(),
+        }));
     }
-    Ok(ExitCode::SUCCESS)
+    output::result(&page(&options, wanted))
 }
 
 /// Requests per second at the busiest time.
