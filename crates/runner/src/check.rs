@@ -1,6 +1,10 @@
 //! What an endpoint supports and what is wrong with it, found by requests: one line for each finding,
-//! and a remedy for each problem.
+//! and a remedy for each problem. Their texts are in `findings.toml`.
 
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use inferometer_load::Probe;
@@ -17,7 +21,7 @@ use inferometer_model::spec::Limits;
 use inferometer_model::{Fetch, Outcome, RequestRecord, Spec};
 use inferometer_workload::Inputs;
 use inferometer_workload::text::{Segment, TextMaker};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
@@ -37,23 +41,26 @@ pub fn examine(
     if target.streaming {
         let Probe { record, connections } = ask_once(target.clone(), PROBE_PROMPT, ANSWER_TOKENS)?;
         findings.extend(stream(target, &record));
-        findings.push(keep_alive(connections));
+        let is_closed = connections == Connections::New;
+        findings.push(find("connections", if is_closed { "closed" } else { "kept" }, &[]));
         findings.extend(length(&record));
     }
     let whole = Target { streaming: false, usage: UsageAsk::None, ..target.clone() };
     let record = ask_once(whole, PROBE_PROMPT, ANSWER_TOKENS)?.record;
     findings.push(match failure_of(&record) {
-        None => Finding::good("whole answers", "works without streaming too"),
-        Some(words) => Finding::note("whole answers", format!("fails without streaming: {words}")),
+        None => find("whole answers", "works", &[]),
+        Some(words) => find("whole answers", "fails", &[("words", &words)]),
     });
     findings.push(at_once(target)?);
     report("testing which fields it accepts …");
     // Embeddings and scores are neither sampled nor ended.
     if target.api.generates() {
         findings.push(pinned(target)?);
-        findings.push(sampling(target)?);
+        let fields = [("temperature", json!(0.7)), ("top_p", json!(0.9)), ("seed", json!(1))];
+        findings.push(ask_with(target, &fields)?.finding("sampling"));
     }
-    findings.push(unknown_field(target)?);
+    let unknown = [("inferometer_unknown_field", json!(true))];
+    findings.push(ask_with(target, &unknown)?.finding("unknown fields"));
     if target.api.facts().names_model {
         findings.push(other_model(target)?);
     }
@@ -65,23 +72,23 @@ pub fn examine(
     findings.push(cache(spec, target)?);
     report("looking for its other endpoints …");
     findings.push(match get(target, "/metrics")? {
-        Some(reply) => Finding::good("/metrics", metrics_of(&reply)),
-        None => Finding::note("/metrics", "none: queue and cache of the server cannot be read")
-            .remedy("llama-server needs --metrics; vLLM and SGLang serve it by default or by flag"),
+        Some(reply) => metrics_of(&reply),
+        None => find("/metrics", "none", &[]),
     });
     if let Some(version) = get(target, "/version")? {
         let words = String::from_utf8_lossy(&version.body).trim().to_owned();
-        findings.push(Finding::good("/version", words));
+        findings.push(find("/version", "found", &[("words", &words)]));
     }
     findings.push(other_apis(target)?);
     Ok(findings)
 }
 
 /// How serious a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// It works.
+    #[default]
     Good,
     /// Worth knowing; nothing is wrong.
     Note,
@@ -90,12 +97,14 @@ pub enum State {
 }
 
 /// What was found about one subject.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[must_use]
 pub struct Finding {
     /// What was examined.
-    pub subject: &'static str,
+    #[serde(default)]
+    pub subject: String,
     /// How serious it is.
+    #[serde(default)]
     pub state: State,
     /// What was found, as a sentence.
     pub words: String,
@@ -103,25 +112,26 @@ pub struct Finding {
     pub remedy: Option<String>,
 }
 
+/// By subject and case.
+static FINDINGS: LazyLock<BTreeMap<String, BTreeMap<String, Finding>>> = LazyLock::new(|| {
+    toml::from_str(include_str!("check/findings.toml")).expect("a test reads the embedded table")
+});
+
+/// A case of the table, with its words filled in.
+fn find(subject: &str, case: &str, values: &[(&str, &dyn Display)]) -> Finding {
+    let known = FINDINGS[subject][case].clone();
+    let fill = |words: String, (name, value): &(&str, &dyn Display)| {
+        words.replace(&format!("{{{name}}}"), &value.to_string())
+    };
+    let words = values.iter().fold(known.words, fill);
+    Finding { subject: subject.to_owned(), words, ..known }
+}
+
 impl Finding {
     /// Something that works.
-    pub fn good(subject: &'static str, words: impl Into<String>) -> Self {
-        Self { subject, state: State::Good, words: words.into(), remedy: None }
-    }
-
-    /// Something worth knowing.
-    pub fn note(subject: &'static str, words: impl Into<String>) -> Self {
-        Self { state: State::Note, ..Self::good(subject, words) }
-    }
-
-    /// Something that affects measurements.
-    pub fn problem(subject: &'static str, words: impl Into<String>, remedy: &str) -> Self {
-        Self { state: State::Problem, ..Self::good(subject, words) }.remedy(remedy)
-    }
-
-    /// Adds what to do about it.
-    pub fn remedy(self, remedy: &str) -> Self {
-        Self { remedy: Some(remedy.to_owned()), ..self }
+    pub fn good(subject: &str, words: impl Into<String>) -> Self {
+        let (subject, words) = (subject.to_owned(), words.into());
+        Self { subject, state: State::Good, words, remedy: None }
     }
 }
 
@@ -141,68 +151,36 @@ fn failure_of(record: &RequestRecord) -> Option<String> {
 
 fn stream(target: &Target, record: &RequestRecord) -> Vec<Finding> {
     if let Some(words) = failure_of(record) {
-        let remedy = "a run would fail in the same way; repair the server, or try --no-stream";
-        return vec![Finding::problem("streaming", words, remedy)];
+        return vec![find("streaming", "fails", &[("words", &words)])];
     }
     let outputs = record.events.iter().filter(|event| event.is_output()).count();
-    let words = format!("{outputs} output events in {} reads", record.reads.len());
-    let mut findings = vec![Finding::good("streaming", words)];
-    findings.push(match target.usage {
-        UsageAsk::Continuous => {
-            Finding::good("token counts", "usage on every event: the tokens of each are known")
-        }
-        UsageAsk::Final if record.usage.is_some() => Finding::good(
-            "token counts",
-            "usage at the end; ITL per token needs usage on every event, so ICL is given instead",
-        ),
-        UsageAsk::Final | UsageAsk::None => Finding::problem(
-            "token counts",
-            "the stream reports no usage",
-            "lengths and throughput will be counted by events, and the page will say so",
-        ),
-    });
+    let read = [("outputs", &outputs as &dyn Display), ("reads", &record.reads.len())];
+    let counts = match target.usage {
+        UsageAsk::Continuous => "continuous",
+        UsageAsk::Final if record.usage.is_some() => "final",
+        UsageAsk::Final | UsageAsk::None => "none",
+    };
+    let mut findings = vec![find("streaming", "works", &read), find("token counts", counts, &[])];
     if record.events.first().is_some_and(|event| !event.is_output()) {
-        let words = "the stream begins without output (a role); TTFT ends at the first token";
-        findings.push(Finding::note("first event", words));
+        findings.push(find("first event", "role", &[]));
     }
     if !record.done.seen {
-        let words = "the stream ends without [DONE]; a finish reason and a clean end are enough";
-        findings.push(Finding::note("end of stream", words));
+        findings.push(find("end of stream", "undone", &[]));
     }
     findings
 }
 
-fn keep_alive(connections: Connections) -> Finding {
-    match connections {
-        Connections::Reuse | Connections::PerUser => {
-            Finding::good("connections", "kept open after an answer")
-        }
-        Connections::New => Finding::note(
-            "connections",
-            "closed after each answer: every request of a run connects first, which adds to its \
-             send lag",
-        ),
-    }
-}
-
-/// Whether the server respects `max_tokens`.
 fn length(record: &RequestRecord) -> Option<Finding> {
     let tokens = record.usage?.completion_tokens?;
     let stopped = record.finishes.iter().any(|finish| finish.reason == FinishReason::Stop);
-    let words = format!("{ANSWER_TOKENS} tokens requested, {tokens} received");
-    let requested = u64::from(ANSWER_TOKENS);
-    Some(if tokens == requested {
-        Finding::good("answer length", words)
-    } else if tokens < requested && stopped {
-        Finding::note("answer length", format!("{words}: the model ended its answer"))
-    } else {
-        let remedy =
-            "the server does not respect max_tokens: compare runs by tokens, not by requests";
-        Finding::problem("answer length", words, remedy)
-    })
+    let case = match tokens.cmp(&ANSWER_TOKENS.into()) {
+        Ordering::Equal => "exact",
+        Ordering::Less if stopped => "ended",
+        Ordering::Less | Ordering::Greater => "other",
+    };
+    Some(find("answer length", case, &[("requested", &ANSWER_TOKENS), ("tokens", &tokens)]))
 }
 
-/// Some servers end one answer when another request arrives.
 fn at_once(target: &Target) -> Result<Finding> {
     let probes: Vec<Result<Probe>> = std::thread::scope(|scope| {
         let probe = |_| scope.spawn(|| ask_once(target.clone(), PROBE_PROMPT, ANSWER_TOKENS));
@@ -214,38 +192,28 @@ fn at_once(target: &Target) -> Result<Finding> {
     for probe in probes {
         failed.extend(failure_of(&probe?.record));
     }
-    Ok(match failed.first() {
-        None => Finding::good("several at once", format!("{AT_ONCE} requests at once succeeded")),
-        Some(words) => Finding::problem(
-            "several at once",
-            format!("{} of {AT_ONCE} requests at once failed: {words}", failed.len()),
-            "the server does not serve requests side by side; check its concurrency settings",
-        ),
-    })
+    let (case, words) = failed.first().map_or(("works", ""), |words| ("fails", words));
+    let values: [(_, &dyn Display); 3] =
+        [("count", &AT_ONCE), ("failed", &failed.len()), ("words", &words)];
+    Ok(find("several at once", case, &values))
 }
 
+/// Answers to the probes of fields are this short.
 const TOKENS: u32 = 4;
-/// Long enough that most models would end their answer before it.
+/// More than the few that a model says by itself.
 const PINNED_TOKENS: u32 = 48;
 
 fn pinned(target: &Target) -> Result<Finding> {
-    let note = |words: &str| {
-        Finding::note("ignore_eos", words)
-            .remedy("nothing to do: a run leaves them out; its audit shows the length of answers")
-    };
-    Ok(match ask_pinning(target)? {
+    let case = match ask_pinning(target)? {
         Pinning::Accepted(pinned) => return kept(target, pinned),
-        Pinning::Refused => {
-            note("ignore_eos and min_tokens are refused: answers may end before their length")
-        }
-        Pinning::NoSuchFields => {
-            note("this API has no such fields: answers may end before their length")
-        }
-        Pinning::NotKnown => note("not known: the request with ignore_eos failed"),
-    })
+        Pinning::Refused => "refused",
+        Pinning::NoSuchFields => "absent",
+        Pinning::NotKnown => "unknown",
+    };
+    Ok(find("ignore_eos", case, &[]))
 }
 
-/// Whether the accepted fields have an effect.
+/// Whether accepted fields have an effect.
 fn kept(target: &Target, pinned: PinnedOutput) -> Result<Finding> {
     let names = match (pinned.ignore_eos, pinned.min_tokens) {
         (true, true) => "ignore_eos and min_tokens",
@@ -253,29 +221,22 @@ fn kept(target: &Target, pinned: PinnedOutput) -> Result<Finding> {
         _ => "min_tokens",
     };
     let record = ask_once(Target { pinned, ..target.clone() }, PROBE_PROMPT, PINNED_TOKENS)?.record;
-    Ok(match record.usage.and_then(|usage| usage.completion_tokens) {
-        Some(tokens) if tokens == u64::from(PINNED_TOKENS) => Finding::good(
-            "ignore_eos",
-            format!("{names} accepted and respected: {tokens} tokens received"),
-        ),
-        Some(tokens) => Finding::problem(
-            "ignore_eos",
-            format!("{names} accepted, but {tokens} of {PINNED_TOKENS} tokens received"),
-            "answers will not have the requested length; see the audit of a run",
-        ),
-        None => Finding::note(
-            "ignore_eos",
-            format!("{names} accepted; without usage the effect is not known"),
-        ),
-    })
+    let tokens = record.usage.and_then(|usage| usage.completion_tokens);
+    let case = match tokens {
+        Some(tokens) if tokens == u64::from(PINNED_TOKENS) => "kept",
+        Some(_) => "ignored",
+        None => "uncounted",
+    };
+    let tokens = tokens.unwrap_or_default();
+    let values: [(_, &dyn Display); 3] =
+        [("names", &names), ("tokens", &tokens), ("requested", &PINNED_TOKENS)];
+    Ok(find("ignore_eos", case, &values))
 }
 
-/// How a request ended that the server may refuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Reply {
     Accepted,
     Refused(String),
-    /// It failed for another reason.
     NotKnown(String),
 }
 
@@ -288,16 +249,18 @@ impl Reply {
         }
     }
 
-    fn finding(self, accepted: Finding, refused: impl FnOnce(&str) -> Finding) -> Finding {
+    fn finding(self, subject: &str) -> Finding {
         match self {
-            Self::Accepted => accepted,
-            Self::Refused(words) => refused(&words),
-            Self::NotKnown(words) => Finding::note(accepted.subject, format!("not known: {words}")),
+            Self::Accepted => find(subject, "accepted", &[]),
+            Self::Refused(words) => find(subject, "refused", &[("words", &words)]),
+            Self::NotKnown(words) => {
+                let finding = Finding::good(subject, format!("not known: {words}"));
+                Finding { state: State::Note, ..finding }
+            }
         }
     }
 }
 
-/// Sends a request with more fields.
 fn ask_with(target: &Target, more: &[(&str, Value)]) -> Result<Reply> {
     let mut fields = target.fields.clone();
     fields.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
@@ -306,31 +269,10 @@ fn ask_with(target: &Target, more: &[(&str, Value)]) -> Result<Reply> {
     Ok(Reply::from_record(&record, is_refusal))
 }
 
-fn sampling(target: &Target) -> Result<Finding> {
-    let fields = [("temperature", json!(0.7)), ("top_p", json!(0.9)), ("seed", json!(1))];
-    let accepted = Finding::good("sampling", "temperature, top_p and seed accepted");
-    Ok(ask_with(target, &fields)?.finding(accepted, |words| {
-        let words = format!("temperature, top_p and seed together are refused: {words}");
-        Finding::problem("sampling", words, "leave out the fields that the server names")
-    }))
-}
-
-fn unknown_field(target: &Target) -> Result<Finding> {
-    let ignored = "ignored without an error: a misspelt --extra-body field will have no effect";
-    let reply = ask_with(target, &[("inferometer_unknown_field", json!(true))])?;
-    Ok(reply.finding(Finding::note("unknown fields", ignored), |_| {
-        Finding::good("unknown fields", "refused: a misspelt field is noticed")
-    }))
-}
-
 fn other_model(target: &Target) -> Result<Finding> {
     let asking = Target { model: "inferometer-no-such-model".to_owned(), ..target.clone() };
     let record = ask_once(asking, PROBE_PROMPT, probe_tokens(target.api, TOKENS))?.record;
-    let any = "any name is answered: the server does not report whether it serves this model";
-    let reply = Reply::from_record(&record, is_no_such_model);
-    Ok(reply.finding(Finding::note("model names", any), |_| {
-        Finding::good("model names", "a model that it does not serve is refused")
-    }))
+    Ok(Reply::from_record(&record, is_no_such_model).finding("model names"))
 }
 
 fn is_no_such_model(record: &RequestRecord) -> bool {
@@ -338,72 +280,48 @@ fn is_no_such_model(record: &RequestRecord) -> bool {
 }
 
 const EXACT_TOKENS: u32 = 200;
-const NO_PROMPT_LENGTH: &str = "the server does not report the length of prompts";
 
 fn by_words(target: &Target) -> Result<Finding> {
     let Some(Correction { tokens_per_word, overhead_tokens }) = correction(target)? else {
-        let remedy = "lengths stay estimates: set the model's tokenizer with --tokenizer";
-        return Ok(Finding::problem("prompt length", NO_PROMPT_LENGTH, remedy));
+        return Ok(find("prompt length", "unreported", &[]));
     };
-    let tokens_per_word = fmt::number(tokens_per_word);
-    let words = format!(
-        "reported; a generated word has {tokens_per_word} tokens, and each prompt has \
-         {overhead_tokens} more (its template)"
-    );
-    let remedy = "for exact lengths set the model's tokenizer: --tokenizer";
-    Ok(Finding::good("prompt length", words).remedy(remedy))
+    let tokens = fmt::number(tokens_per_word);
+    Ok(find("prompt length", "reported", &[("tokens", &tokens), ("more", &overhead_tokens)]))
 }
 
 fn by_tokenizer(inputs: &Inputs, target: &Target) -> Result<Finding> {
     let text = inputs.text().framed(&[Segment { seed: 1, tokens: EXACT_TOKENS }]);
     let record = ask_once(target.clone(), &text, probe_tokens(target.api, 1))?.record;
-    Ok(match record.usage.and_then(|usage| usage.prompt_tokens) {
-        Some(tokens) if tokens == u64::from(EXACT_TOKENS) => {
-            Finding::good("prompt length", "the server counts exactly as the tokenizer does")
-        }
-        Some(tokens) => Finding::note(
-            "prompt length",
-            format!("{EXACT_TOKENS} tokens by the tokenizer are {tokens} by the server"),
-        )
-        .remedy(
-            "a chat template adds to each prompt: --count with-template makes it part of the \
-             length; any other difference means another tokenizer",
-        ),
-        None => Finding::problem(
-            "prompt length",
-            NO_PROMPT_LENGTH,
-            "the audit of a run cannot compare lengths",
-        ),
-    })
+    let tokens = record.usage.and_then(|usage| usage.prompt_tokens);
+    let case = match tokens {
+        Some(tokens) if tokens == u64::from(EXACT_TOKENS) => "equal",
+        Some(_) => "other",
+        None => "unaudited",
+    };
+    let tokens = tokens.unwrap_or_default();
+    Ok(find("prompt length", case, &[("asked", &EXACT_TOKENS), ("tokens", &tokens)]))
 }
 
-/// Sends the same prompt twice: is the second one cached?
+/// Sends one prompt twice.
 fn cache(spec: &Spec, target: &Target) -> Result<Finding> {
     let seed = spec.seed ^ 0x6361_6368_6500;
-    // Several blocks of any cache, and short enough for any context.
     let text = TextMaker::Estimating(None).bare(&[Segment { seed, tokens: 160 }]);
     let tokens = probe_tokens(target.api, 1);
     let first = ask_once(target.clone(), &text, tokens)?.record;
     let second = ask_once(target.clone(), &text, tokens)?.record;
-    if [&first, &second].iter().any(|record| record.ending.outcome != Outcome::Ok) {
-        return Ok(Finding::note("prefix cache", "not known: the request failed"));
-    }
-    Ok(match second.usage.and_then(|usage| usage.cached_tokens) {
-        Some(0) => Finding::good("prefix cache", "off, as far as its usage shows"),
-        Some(tokens) => Finding::note(
-            "prefix cache",
-            format!("on: {tokens} tokens of a prompt that was sent twice were cached"),
-        )
-        .remedy("prompts are unique by default; the audit of a run shows what was cached"),
-        None => Finding::note("prefix cache", "its usage does not report cached tokens").remedy(
-            "vLLM reports them with --enable-prompt-tokens-details; another --seed sends new prompts",
-        ),
-    })
+    let has_failed = [&first, &second].iter().any(|it| it.ending.outcome != Outcome::Ok);
+    let tokens = second.usage.and_then(|usage| usage.cached_tokens);
+    let case = match tokens {
+        _ if has_failed => "unknown",
+        Some(0) => "off",
+        Some(_) => "on",
+        None => "unreported",
+    };
+    Ok(find("prefix cache", case, &[("tokens", &tokens.unwrap_or_default())]))
 }
 
 const OTHER_API_WAIT: Duration = Duration::from_secs(20);
 
-/// Which of the other APIs answer a small request.
 fn other_apis(target: &Target) -> Result<Finding> {
     let mut served = Vec::new();
     for api in Api::all().filter(|api| *api != target.api) {
@@ -415,14 +333,11 @@ fn other_apis(target: &Target) -> Result<Finding> {
             served.push(api.name());
         }
     }
-    Ok(match &served[..] {
-        [] => Finding::note("other APIs", "none of the others answered"),
-        served => Finding::good("other APIs", format!("also answered: {}", served.join(", "))),
-    })
+    let case = if served.is_empty() { "none" } else { "some" };
+    Ok(find("other APIs", case, &[("names", &served.join(", "))]))
 }
 
-/// Names the software whose metrics these are, by their prefix.
-fn metrics_of(reply: &FetchReply) -> String {
+fn metrics_of(reply: &FetchReply) -> Finding {
     let text = String::from_utf8_lossy(&reply.body);
     let known = [
         ("vllm:", "vLLM"),
@@ -432,12 +347,11 @@ fn metrics_of(reply: &FetchReply) -> String {
         ("nv_inference", "Triton"),
     ];
     match known.iter().find(|(prefix, _)| text.contains(prefix)) {
-        Some((_, software)) => format!("metrics of {software}"),
-        None => "served, with unknown metric names".to_owned(),
+        Some((_, software)) => find("/metrics", "known", &[("software", software)]),
+        None => find("/metrics", "other", &[]),
     }
 }
 
-/// A page that exists; anything else is `None`.
 fn get(target: &Target, path: &str) -> Result<Option<FetchReply>> {
     let request = FetchRequest { path, body_limit: 16 << 20 };
     let reply = fetching(target, async |fetch| fetch.fetch(request).await)?;
@@ -468,6 +382,19 @@ mod tests {
         let ending = Ending { outcome, stage: Stage::Headers, ..Ending::ok(Moment::ZERO) };
         let head = status.map(|status| ResponseHead { status, read: 0, streamed: false });
         RequestRecord { head, ..RequestRecord::without_answer(&started, ending) }
+    }
+
+    /// Every finding of the table can be made, so that looking one up cannot fail.
+    #[test]
+    fn the_table_has_every_finding_that_is_made() {
+        let source = include_str!("check.rs");
+        for (subject, cases) in &*FINDINGS {
+            assert!(source.contains(&format!("\"{subject}\"")), "{subject}");
+            for case in cases.keys() {
+                assert!(source.contains(&format!("\"{case}\"")), "{subject}: {case}");
+                assert_eq!(find(subject, case, &[]).subject, *subject);
+            }
+        }
     }
 
     #[test]
