@@ -289,7 +289,7 @@ impl LatencySeries {
                 let nothing = "no ok answer to a request sent in the window has it";
                 let own = Clustered::one_each(own).series(None);
                 let own = own.map_or((Err(nothing), None), |own| (own.found, Some(own.curve)));
-                let found = own.0.unwrap_or_else(|missing| Distribution::nothing(missing));
+                let found = own.0.unwrap_or_else(Distribution::nothing);
                 settled.push((metric, found));
                 curve = own.1;
             }
