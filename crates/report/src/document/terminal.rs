@@ -405,6 +405,21 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_cut_only_where_the_table_is_not_written_in_parts() {
+        let rows = [vec!["word ".repeat(6); 8]];
+        let widths_of = |texts: usize| {
+            let columns = (0..texts).fold(
+                Columns::new("name", |row: &Vec<String>| Cell::text(&row[0][..9])),
+                |columns, place| columns.left("text", move |row| Cell::text(&row[place])),
+            );
+            let table = columns.right("n", |_| Cell::number("1", 1.0)).table("", "", rows.clone());
+            widths(&table.columns, &cell_texts(&table))
+        };
+        assert!(total_width(&widths_of(3)) <= PAGE_WIDTH);
+        assert!(widths_of(7)[1..8].iter().all(|width| 29 <= *width));
+    }
+
+    #[test]
     fn a_page_has_its_sections_and_no_folded_blocks() {
         let details =
             Block::Details { summary: "more".to_owned(), blocks: vec![Block::List(Vec::new())] };
