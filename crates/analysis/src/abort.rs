@@ -244,7 +244,8 @@ impl Backlog {
             return None;
         }
         let [before, after] = [then.in_flight, now.in_flight].map(fmt::count);
-        let over = fmt::duration(Duration::from_secs((now.elapsed - then.elapsed).as_secs()));
+        let over =
+            fmt::duration(Duration::from_secs(now.elapsed.saturating_sub(then.elapsed).as_secs()));
         let why = format!("saturation: {before} requests were in flight, and {after} after {over}");
         Some((RunStop::Saturated, why))
     }

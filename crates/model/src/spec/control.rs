@@ -12,15 +12,15 @@ use super::text::Grammar;
 #[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[command(next_help_heading = "Control")]
 pub struct ControlTable {
-    /// Stop the run early and keep what was measured: error_rate>5%, attainment<90%, ttft.p99>2s, slo
-    /// (any SLO of the run is missed) or saturation (requests pile up); the flag may be repeated
+    /// Stop the run early and keep what was measured: `error_rate>5%`, `attainment<90%`, `ttft.p99>2s`,
+    /// slo (any SLO of the run is missed) or saturation (requests pile up); the flag may be repeated
     #[arg(long, value_name = "CONDITION")]
     pub abort_on: Option<Vec<AbortOn>>,
     /// Call this before the run, after its warm-up: a path to POST to the server, such as
-    /// /reset_prefix_cache, a URL to POST to, or a command; the flag may be repeated
+    /// `/reset_prefix_cache`, a URL to POST to, or a command; the flag may be repeated
     #[arg(long, value_name = "HOOK")]
     pub before_run: Option<Vec<Hook>>,
-    /// Call this after the run, such as /stop_profile; the flag may be repeated
+    /// Call this after the run, such as `/stop_profile`; the flag may be repeated
     #[arg(long, value_name = "HOOK")]
     pub after_run: Option<Vec<Hook>>,
 }
