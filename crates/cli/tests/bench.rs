@@ -325,11 +325,10 @@ fn assert_refused(flags: &[&str], code: i32, parts: &[&str]) {
 #[test]
 fn what_cannot_be_done_is_refused_by_name_before_anything_is_sent() {
     assert_refused(&["--plot-timeline"], 2, &["--plot-timeline", "inferometer report"]);
-    assert_refused(&["--hf_split", "train"], 2, &["--hf-split", "--dataset-name custom"]);
-    assert_refused(&["--random-mm-bucket-config", "{(1, 1, 1): 1.0}"], 2, &["bucket-config"]);
+    assert_refused(&["--hf_name", "o/n"], 2, &["--hf-name", "--dataset-path ORG/NAME"]);
     assert_refused(&["--probe-request-rate", "2"], 2, &["--probe-request-rate", "second run"]);
-    assert_refused(&["--dataset-name", "hf"], 2, &["hf", "--dataset-name custom"]);
-    assert_refused(&["--backend", "vllm-rerank"], 2, &["vllm-rerank", "--api rerank"]);
+    assert_refused(&["--dataset-name", "hf"], 2, &["hf", "--dataset-path"]);
+    assert_refused(&["--backend", "vllm-rerank"], 2, &["random-rerank"]);
     assert_refused(&["--tokenizer-mode", "mistral"], 2, &["tokenizer.json"]);
     assert_refused(&["--goodput", "itl:5"], 2, &["--goodput"]);
     assert_refused(&["--backend", "openai-responses"], 2, &["openai-responses", "--api"]);

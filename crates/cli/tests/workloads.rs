@@ -428,13 +428,14 @@ fn files_that_cannot_be_used_are_refused_with_the_place() {
 #[test]
 fn the_server_counts_where_no_tokenizer_is_here() {
     let folder = tempfile::tempdir().unwrap();
-    let engine = engine();
+    let engine = Engine::start(&SERVING);
     let words = |count| vec!["word"; count].join(" ");
     let lines = [3, 8, 21].map(|count| json!({ "prompt": words(count) }).to_string());
     std::fs::write(folder.path().join("data.jsonl"), lines.join("\n")).unwrap();
     let url = engine.url();
-    let flags = ["--dataset", "data.jsonl", "--keep-order", "--requests", "3", "--tokenizer", &url];
-    let summary = run(&engine, folder.path(), &flags);
+    let flags = ["--api", "completions", "--dataset", "data.jsonl", "--keep-order"];
+    let more = ["--requests", "3", "--output-tokens", "2", "--tokenizer", &url];
+    let summary = run(&engine, folder.path(), &[&flags[..], &more].concat());
     assert_eq!(asked(&observations(folder.path())), words_sent(&engine));
     assert_eq!(summary["workload"]["audit"]["input"]["exact"], 3, "{summary}");
     assert_eq!(summary["workload"]["tokenizer"]["name"], "/tokenize of the server");
@@ -444,18 +445,22 @@ fn the_server_counts_where_no_tokenizer_is_here() {
     assert!(nowhere.contains("/tokenize failed"), "{nowhere}");
 }
 
+/// An engine that knows every API, and counts tokens.
+const SERVING: [&str; 4] = ["--mode", "serve", "--profile", "h100-llama-3.1-8b"];
+
 #[test]
 fn a_batch_is_one_request_of_many_inputs() {
     let folder = tempfile::tempdir().unwrap();
-    let engine = engine();
-    let tokenizer = word_tokenizer(folder.path());
-    let flags = ["--api", "embeddings", "--batch", "5", "--input-tokens", "uniform:3..40"];
-    let more = ["--tokenizer", &tokenizer, "--requests", "8"];
+    let engine = Engine::start(&SERVING);
+    let url = engine.url();
+    let prompt = |words| json!({ "prompt": vec!["word"; words].join(" ") }).to_string();
+    let lines = [3, 8, 21, 5, 9, 13].map(prompt).join("\n");
+    std::fs::write(folder.path().join("data.jsonl"), lines).unwrap();
+    let flags = ["--api", "embeddings", "--batch", "2", "--dataset", "data.jsonl", "--keep-order"];
+    let more = ["--tokenizer", &url, "--requests", "3"];
     let summary = run(&engine, folder.path(), &[&flags[..], &more].concat());
-    let observed = observations(folder.path());
-    assert_eq!(asked(&observed), words_sent(&engine));
-    assert!(asked(&observed).iter().all(|tokens| 5 * 3 <= *tokens), "{:?}", asked(&observed));
-    assert_eq!(summary["workload"]["audit"]["input"]["exact"], 8, "{summary}");
+    assert_eq!(asked(&observations(folder.path())), [11, 26, 22]);
+    assert_eq!(summary["workload"]["audit"]["input"]["exact"], 3, "{summary}");
 
     let flags = ["plan", "--api", "rerank", "--batch", "3", "--input-tokens", "4"];
     let ran = output(&[&flags[..], &["--requests", "2", "--save", "-"]].concat(), folder.path());
