@@ -66,6 +66,9 @@ pub struct RequestTruth {
     pub prompt_tokens: u32,
     /// Tokens of the whole answer, sent or not.
     pub tokens: u32,
+    /// Whether the answer is right, where it can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub right: Option<bool>,
     /// Every `write()` of the answer, in order.
     pub writes: Vec<WriteTruth>,
     pub ended: Ended,
@@ -85,6 +88,7 @@ impl RequestTruth {
             case: None,
             prompt_tokens: 0,
             tokens: 0,
+            right: None,
             writes: Vec::new(),
             ended: Ended::Running,
         }

@@ -2,7 +2,7 @@
 
 use super::text::{COUNTER, Exposition, GAUGE, Histogram, Label, number};
 use super::{MetricNames, Metrics};
-use crate::scheduler::{Counters, Gauges};
+use crate::scheduler::{Counters, DRAFT_TOKENS_MAX, Drafts, Gauges};
 
 // What families of several servers mean.
 const RUNNING: &str = "Requests that have a part in the steps.";
@@ -95,6 +95,15 @@ fn counted(page: &mut Exposition<'_>, metrics: &Metrics, gauges: Gauges, counter
     // This engine does not fail a request, and knows no repetition.
     let ends =
         [("stop", stop), ("length", length), ("abort", abort), ("error", 0.0), ("repetition", 0.0)];
+    let Drafts { steps, drafted, accepted, .. } = counters.drafts;
+    let length = metrics.labels.draft_tokens as usize;
+    let speculates = v1 && 0 < length;
+    let accepted_help = "Drafted tokens that were accepted.";
+    let at_help = "Drafted tokens that were accepted, by their position.";
+    let positions = POSITIONS.iter().take(length).enumerate();
+    let positions: Vec<_> =
+        positions.map(|(at, name)| (*name, counters.drafts.accepted_at(at) as f64)).collect();
+    let accepted_at = By(COUNTER, "position", &positions);
     let ends = By(COUNTER, "finished_reason", if v1 { &ends } else { &ends[..3] });
     let rows = [
         (true, "num_requests_running", RUNNING, Gauge(gauges.running.into())),
@@ -114,10 +123,17 @@ fn counted(page: &mut Exposition<'_>, metrics: &Metrics, gauges: Gauges, counter
         (v1, "prompt_tokens_cached_total", CACHED_TOKENS, Counter(cached)),
         (true, "generation_tokens_total", OUTPUT_TOKENS, Counter(counters.generation_tokens)),
         (true, "request_success_total", "Requests that ended, by how.", ends),
+        (speculates, "spec_decode_num_drafts_total", "Drafts that were verified.", Counter(steps)),
+        (speculates, "spec_decode_num_draft_tokens_total", "Drafted tokens.", Counter(drafted)),
+        (speculates, "spec_decode_num_accepted_tokens_total", accepted_help, Counter(accepted)),
+        (speculates, "spec_decode_num_accepted_tokens_per_pos_total", at_help, accepted_at),
     ];
     write(page, "vllm", rows);
 }
 
+/// Labels of the tokens of a draft.
+const POSITIONS: [&str; DRAFT_TOKENS_MAX as usize] =
+    ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"];
 const SLEEPS: &str = "Which state the engine is in; this one never sleeps.";
 
 fn observed(page: &mut Exposition<'_>, metrics: &Metrics) {

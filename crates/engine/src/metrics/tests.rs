@@ -18,6 +18,7 @@ fn metrics(names: MetricNames) -> Metrics {
 
 fn labels(model: &str) -> Labels {
     Labels {
+        draft_tokens: 0,
         model: model.to_owned(),
         max_model_len: 2048,
         cache: CacheConfig {
