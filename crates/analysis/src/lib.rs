@@ -8,6 +8,7 @@
 //! messages and pages round, and messages do it by [`inferometer_model::fmt`].
 
 mod anatomy;
+mod answers;
 mod audit;
 pub mod calibration;
 mod client;
@@ -44,6 +45,7 @@ pub mod tool_result;
 mod topic;
 
 pub use anatomy::*;
+pub use answers::AnswerFigures;
 pub use audit::*;
 pub use client::*;
 pub use figures::*;

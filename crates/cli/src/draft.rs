@@ -148,6 +148,7 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
         client: experiment.client,
         cores_allowed: cores_allowed(),
         limits: experiment.limits,
+        answers: experiment.answers,
         slos: slos(experiment.slo, &origins)?,
         header_names: secrets.header_names.clone(),
         metadata: facts.collect(),

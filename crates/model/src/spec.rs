@@ -1,6 +1,7 @@
 //! The tables that a user writes, together a `SpecDraft`, and the `Spec` that they resolve to. After
 //! `resolve` nothing is checked again.
 
+mod answers;
 mod engine;
 mod error;
 mod lengths;
@@ -19,6 +20,7 @@ use crate::BaseUrl;
 use crate::deployment::DeploymentSpec;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
+pub use answers::{AnswersTable, Expect, KeptShare};
 pub use engine::*;
 pub use error::SpecError;
 use error::{Result, refuse_first};
@@ -50,6 +52,7 @@ pub struct SpecDraft {
     /// Cores that the system lets this process use; empty where it does not say.
     pub cores_allowed: Vec<u32>,
     pub limits: LimitTable,
+    pub answers: AnswersTable,
     pub slos: Vec<Slo>,
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
@@ -96,6 +99,9 @@ pub struct Spec {
     /// What the server costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// How answers are judged, and which are stored.
+    #[serde(default, skip_serializing_if = "AnswersTable::is_default")]
+    pub answers: AnswersTable,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,6 +161,7 @@ impl SpecDraft {
             metadata: self.metadata,
             server_info: self.target.server_info,
             price: self.target.price,
+            answers: self.answers,
         })
     }
 

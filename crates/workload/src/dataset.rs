@@ -43,6 +43,8 @@ pub(crate) struct Item {
     pub(crate) output_tokens: Option<u32>,
     /// Fields of its body alone.
     pub(crate) fields: Map<String, Value>,
+    /// The right answer, if the data has one.
+    pub(crate) expected: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -159,6 +161,7 @@ struct Raw {
     prompt: Prompt,
     output: Output,
     fields: Map<String, Value>,
+    expected: Option<String>,
 }
 
 /// What is known of an answer's length.
@@ -268,6 +271,7 @@ impl Collector<'_> {
                 input_tokens: whole(input),
                 output_tokens,
                 fields: raw.fields,
+                expected: raw.expected,
             });
         }
         Ok(())
@@ -385,7 +389,8 @@ fn read_share_gpt(
             Some(lengths) => Output::Chosen(lengths.fixed()),
             None => Output::Reference(answer.value),
         };
-        collector.push(Raw { prompt: Prompt::Text(prompt.value), output, fields: Map::new() })
+        let prompt = Prompt::Text(prompt.value);
+        collector.push(Raw { prompt, output, fields: Map::new(), expected: None })
     })
 }
 
@@ -460,6 +465,8 @@ where
 /// Names of an answer's length in data sets.
 const OUTPUT_KEYS: [&str; 3] = ["output_tokens", "max_tokens", "output_len"];
 const BODY_KEYS: [&str; 2] = ["body", "extra_body"];
+/// Names of the right answer in data sets.
+const ANSWER_KEYS: [&str; 3] = ["answer", "expected", "expected_answer"];
 
 /// An object to a line: `prompt` or `messages`, and what belongs to this request alone.
 fn read_lines(file: &mut DataFile, collector: &mut Collector<'_>) -> Result<(), DataFileError> {
@@ -520,8 +527,13 @@ fn item(mut object: Map<String, Value>) -> Result<(Raw, Vec<String>), String> {
         }
         Some((key, _)) => return Err(format!("`{key}` must be an object")),
     };
+    let expected = match only_one(&mut object, &ANSWER_KEYS)? {
+        None | Some((_, Value::Null)) => None,
+        Some((_, Value::String(text))) => Some(text),
+        Some((_, value)) => Some(value.to_string()),
+    };
     let strangers = object.into_iter().map(|(key, _)| key).collect();
-    Ok((Raw { prompt, output, fields }, strangers))
+    Ok((Raw { prompt, output, fields, expected }, strangers))
 }
 
 /// The value of a key that has several names.
@@ -551,10 +563,12 @@ fn read_table(file: &mut DataFile, collector: &mut Collector<'_>) -> Result<(), 
     let mut table = file.table()?;
     let prompts = table.needed("prompt")?;
     let outputs = OUTPUT_KEYS.iter().find_map(|name| Some((*name, table.column(name)?)));
+    let answers = ANSWER_KEYS.iter().find_map(|name| table.column(name));
+    let known = [Some(prompts), outputs.map(|(_, place)| place), answers];
     let strangers: Vec<String> = table
         .columns()
         .enumerate()
-        .filter(|(place, _)| *place != prompts && outputs.is_none_or(|(_, known)| known != *place))
+        .filter(|(place, _)| !known.contains(&Some(*place)))
         .map(|(_, name)| name.to_owned())
         .collect();
     while let Some((place, row)) = table.next()? {
@@ -568,7 +582,8 @@ fn read_table(file: &mut DataFile, collector: &mut Collector<'_>) -> Result<(), 
                 }
             };
         let prompt = Prompt::Text(row.get(prompts).unwrap_or_default().to_owned());
-        collector.push(Raw { prompt, output, fields: Map::new() })?;
+        let expected = answers.and_then(|column| row.get(column)).map(str::to_owned);
+        collector.push(Raw { prompt, output, fields: Map::new(), expected })?;
         for stranger in &strangers {
             collector.ignore("column", stranger);
         }
@@ -587,7 +602,8 @@ fn read_text_lines(
             continue;
         }
         let prompt = Prompt::Text(line.to_owned());
-        collector.push(Raw { prompt, output: Output::Unknown, fields: Map::new() })?;
+        let (output, fields) = (Output::Unknown, Map::new());
+        collector.push(Raw { prompt, output, fields, expected: None })?;
     }
     Ok(())
 }
@@ -719,6 +735,7 @@ impl Cutter<'_> {
                 input_tokens: whole(counted),
                 output_tokens: None,
                 fields: Map::new(),
+                expected: None,
             };
             at += piece.len();
             if is_short && is_last {

@@ -333,6 +333,7 @@ fn key_tables() -> String {
         rows("sweep", &tables["sweep"], &[]),
         rows("client", &tables["client"], &[]),
         rows("limits", &tables["limits"], &[]),
+        rows("answers", &tables["answers"], &[]),
     ]
     .concat()
 }

@@ -16,8 +16,8 @@ use inferometer_model::deployment::{
 use inferometer_model::observations::{Endpoint, FileFacts, Materials, Simulated, TokenizerFacts};
 use inferometer_model::record::FinishReason;
 use inferometer_model::spec::{
-    Adapters, BodySpec, DatasetSpec, DevicesAsked, FixedPrompt, MetricsSource, MixPart,
-    SessionsSpec, Source, Spec, TargetSpec, TelemetrySpec, TraceSpec, Workload,
+    Adapters, BodySpec, DatasetSpec, DevicesAsked, Expect, FixedPrompt, MetricsSource, MixPart,
+    SessionsSpec, Source, Spec, TargetSpec, TelemetrySpec, TraceSpec, Workload, Written,
 };
 use inferometer_model::stripe::{HostFacts, MergeFacts, StripeFacts, WorkerFacts, WorkerRun};
 use inferometer_model::study::{
@@ -203,7 +203,7 @@ fn redact_manifest(manifest: &mut Manifest) {
 #[rustfmt::skip]
 fn redact_spec(spec: &mut Spec) {
     let Spec {
-        target, engine, model, workload, telemetry, header_names, metadata, server_info,
+        target, engine, model, workload, telemetry, header_names, metadata, server_info, answers,
         api: _, load: _, seed: _, connections: _, client: _, limits: _, slos: _, price: _,
     } = spec;
     match target {
@@ -232,6 +232,9 @@ fn redact_spec(spec: &mut Spec) {
         if let DevicesAsked::Dcgm(url) = devices {
             strike_url(url);
         }
+    }
+    if let Some(Written(Expect::Found(pattern))) = &mut answers.expect {
+        strike(pattern);
     }
     strike_all(header_names.iter_mut().chain(tokenizer).chain(server_info));
     metadata.retain(|key, _| AUDIT_KEYS.contains(&key.as_str()));
