@@ -131,7 +131,7 @@ fn mlperf_counts_from_the_schedule() {
     latency(&result, LatencyKind::E2e, CountsFrom::Schedule);
     let offline = "MLPerf Results Summary\nScenario : Offline\nSamples per second: 75.5\n\
                    Tokens per second: 2416\nResult is : INVALID\ntarget_qps : 100\n";
-    let two = results(&format!("{}{offline}", SHORT[4].0));
+    let two = results(&format!("{}{offline}", SHORT[5].0));
     assert_eq!((two.len(), two[1].request_rate), (2, None));
     assert_eq!(two[1].request_throughput, Some(75.5));
 }

@@ -633,6 +633,7 @@ mod tests {
             case: None,
             prompt_tokens: 1,
             tokens: 3,
+            right: None,
             writes: vec![write(1_200, 1), write(1_250, 0), write(1_300, 2)],
             ended: Ended::Complete,
         }
