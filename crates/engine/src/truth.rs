@@ -384,6 +384,7 @@ mod truth_tests {
             case: None,
             prompt_tokens: 1,
             tokens: 1,
+            right: None,
             writes: Vec::new(),
             ended: Ended::Running,
         }
