@@ -46,10 +46,10 @@ impl Form {
             "structured_outputs/json",
             "format",
         ];
-        let schema = schemas.iter().find_map(|path| at(path)).and_then(|schema| match schema {
+        let schema = schemas.iter().find_map(|path| at(path)).map(|schema| {
             // vLLM takes a schema as text, too.
-            Value::String(text) => serde_json::from_str(text).ok(),
-            schema => Some(schema.clone()),
+            let text = schema.as_str().and_then(|text| serde_json::from_str(text).ok());
+            text.unwrap_or_else(|| schema.clone())
         });
         if let Some(schema) = schema.filter(Value::is_object) {
             return Some(Self::Json(Some(schema)));

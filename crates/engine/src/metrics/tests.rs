@@ -8,7 +8,9 @@ use proptest::prelude::*;
 
 use self::page::{Sample, assert_histograms_hold, assert_lines, parse, sum_and_count};
 use super::{CacheConfig, Labels, MetricNames, Metrics};
-use crate::scheduler::{Counters, Gauges, Listener, RequestEnd, RequestFacts, Step, StepShape};
+use crate::scheduler::{
+    Counters, Drafts, Gauges, Listener, RequestEnd, RequestFacts, Step, StepShape,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -53,6 +55,7 @@ fn facts(id: u64, tokens: (u32, u32, u32), moments_ms: [u64; 5], end: RequestEnd
     let [arrived, scheduled, first, last, ended] = moments_ms.map(|moment| moment * MS);
     let (prompt_tokens, cached_tokens, output_tokens) = tokens;
     RequestFacts {
+        drafts: Drafts::default(),
         id,
         arrived_ns: arrived,
         scheduled_ns: Some(scheduled),

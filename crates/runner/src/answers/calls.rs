@@ -28,9 +28,9 @@ fn read_document(document: &Value, calls: &mut BTreeMap<u64, Call>) {
     let choice = document["choices"].as_array().and_then(|choices| {
         choices.iter().find(|choice| choice["index"].as_u64().unwrap_or(0) == 0)
     });
-    let message = choice.map_or(&document["message"], |choice| match &choice["delta"] {
-        Value::Null => &choice["message"],
-        delta => delta,
+    let message = choice.map_or(&document["message"], |choice| {
+        let delta = &choice["delta"];
+        if delta.is_null() { &choice["message"] } else { delta }
     });
     for (place, call) in (0_u64..).zip(message["tool_calls"].as_array().into_iter().flatten()) {
         let (index, function) = (call["index"].as_u64().unwrap_or(place), &call["function"]);
@@ -71,9 +71,9 @@ fn add_part(calls: &mut BTreeMap<u64, Call>, index: u64, part: &Value) {
 fn add(calls: &mut BTreeMap<u64, Call>, index: u64, name: &Value, arguments: &Value) {
     let call = calls.entry(index).or_default();
     call.name.push_str(name.as_str().unwrap_or_default());
-    match arguments {
-        Value::Null => {}
-        Value::String(piece) => call.arguments.push_str(piece),
-        whole => call.arguments.push_str(&whole.to_string()),
+    match arguments.as_str() {
+        Some(piece) => call.arguments.push_str(piece),
+        None if arguments.is_null() => {}
+        None => call.arguments.push_str(&arguments.to_string()),
     }
 }

@@ -92,14 +92,12 @@ fn instance(schema: &Value, root: &Value, depth_left: u32) -> Value {
     if let Some(target) = schema["$ref"].as_str().and_then(target) {
         return below(target);
     }
-    let first = ["enum", "anyOf", "oneOf", "allOf"]
-        .iter()
-        .find_map(|key| Some((*key, schema[*key].get(0)?)));
-    match first {
-        _ if schema.get("const").is_some() => return schema["const"].clone(),
-        Some(("enum", value)) => return value.clone(),
-        Some((_, schema)) => return below(schema),
-        None => {}
+    if let Some(value) = schema.get("const").or_else(|| schema["enum"].get(0)) {
+        return value.clone();
+    }
+    let first = ["anyOf", "oneOf", "allOf"].iter().find_map(|key| schema[*key].get(0));
+    if let Some(schema) = first {
+        return below(schema);
     }
     let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
     let least = |name: &str| schema[name].as_u64().unwrap_or(0);
