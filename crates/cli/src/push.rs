@@ -45,7 +45,7 @@ impl std::str::FromStr for Destination {
 }
 
 const CONNECT: Duration = Duration::from_secs(10);
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const REPLY_BYTES_MAX: usize = 4 << 20;
 
 /// Sends results, and returns a line for each destination.
@@ -87,16 +87,9 @@ fn decoded(text: &str) -> String {
     let (mut found, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while let Some(byte) = bytes.get(at) {
         let digits = (*byte == b'%').then(|| text.get(at + 1..at + 3)).flatten();
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(decoded) => {
-                found.push(decoded);
-                at += 3;
-            }
-            None => {
-                found.push(*byte);
-                at += 1;
-            }
-        }
+        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        found.push(escaped.unwrap_or(*byte));
+        at += if escaped.is_some() { 3 } else { 1 };
     }
     String::from_utf8_lossy(&found).into_owned()
 }

@@ -492,10 +492,8 @@ fn kept_answer(found: &Stored, id: RequestId) -> Markup {
         ("validity", "Form"),
     ];
     let parts = parts.iter().filter_map(|(key, title)| {
-        let shown = match answer.as_ref()?.get(key)? {
-            Value::String(text) => text.clone(),
-            value => value.to_string(),
-        };
+        let shown = answer.as_ref()?.get(key)?;
+        let shown = shown.as_str().map_or_else(|| shown.to_string(), str::to_owned);
         Some((*title, shown))
     });
     html! {
