@@ -20,6 +20,8 @@ pub const AUDIT_KEYS: [&str; 3] = [AUDIT_DRAWN, AUDIT_COMMITMENT, AUDIT_NONCE];
 pub const DURATION_MIN_S: f64 = 60.0;
 /// So many values certify a p99.
 pub const REQUESTS_MIN: u64 = 662;
+/// So many compared answers show a share within ten points.
+pub const ANSWERS_MIN: u64 = 100;
 
 /// One rule and whether the run kept it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -68,6 +70,7 @@ pub fn compliance(summary: &Summary) -> Option<Vec<Compliance>> {
     let duration = summary.window.duration_s;
     let ok = summary.count(Outcome::Ok);
     let seed = summary.run.seed;
+    let answers = summary.answers.as_ref().filter(|answers| 0 < answers.compared);
     let rules = [
         rule(
             "Duration",
@@ -96,9 +99,15 @@ pub fn compliance(summary: &Summary) -> Option<Vec<Compliance>> {
         ),
         rule(
             "Accuracy sample",
-            "answers are compared with reference answers, where there are some".to_owned(),
-            "no reference answers".to_owned(),
-            None,
+            format!(
+                "at least {} are compared with reference answers",
+                counted(ANSWERS_MIN, "answer")
+            ),
+            answers.map_or_else(
+                || "no reference answers (--expect)".to_owned(),
+                |it| format!("{} of {} are right", count(it.correct), count(it.compared)),
+            ),
+            answers.map(|it| ANSWERS_MIN <= it.compared),
         ),
     ];
     let of_check = |(key, required): &(&str, &str)| {

@@ -9,6 +9,7 @@
 
 mod abort;
 mod anatomy;
+mod answers;
 mod audit;
 pub mod calibration;
 mod client;
@@ -46,6 +47,7 @@ mod topic;
 
 pub use abort::*;
 pub use anatomy::*;
+pub use answers::AnswerFigures;
 pub use audit::*;
 pub use client::*;
 pub use figures::*;

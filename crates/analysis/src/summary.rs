@@ -8,6 +8,7 @@ use inferometer_model::{Observations, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::anatomy::Anatomy;
+use crate::answers::AnswerFigures;
 use crate::client::ClientHealth;
 use crate::definitions::vllm::VllmResult;
 use crate::figures::RunFigures;
@@ -102,6 +103,9 @@ pub struct Summary {
     /// What the server reported of single requests; absent where it reported nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reports: Option<ReportFigures>,
+    /// How answers were judged; absent where nothing was demanded of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<AnswerFigures>,
     /// The machines during the run.
     #[serde(default)]
     pub machines: MachineFigures,
@@ -225,6 +229,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         intervals_withheld: measured.intervals_withheld,
         request_rates: measured.request_rates,
         reports: measured.reports,
+        answers: measured.answers,
         machines: measured.machines,
         steady: measured.steady,
         delivered: measured.delivered,

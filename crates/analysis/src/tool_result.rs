@@ -123,6 +123,8 @@ pub enum Tool {
     LlmPerf,
     #[serde(rename = "mlperf")]
     MlPerf,
+    #[serde(rename = "inferencex")]
+    InferenceX,
     Oha,
     K6,
     /// A table on a page, or typed in.
@@ -424,6 +426,13 @@ impl ToolResult {
             let interval = scalar(metric).and_then(|scalar| scalar.interval);
             result.intervals.extend(interval.map(|interval| ((*field).to_owned(), interval)));
         }
+        for metric in [&metric::VALID_ANSWERS, &metric::ACCURACY] {
+            let Some(found) = scalar(metric) else { continue };
+            let named = |value| (metric.name.to_owned(), value);
+            result.further.extend(found.value.map(named));
+            let interval = found.interval.map(|it| (metric.name.to_owned(), it));
+            result.intervals.extend(interval);
+        }
         result.marks = Mark::found_in(&result, summary);
         result
     }
@@ -720,6 +729,7 @@ impl Tool {
             Self::InferencePerf => ["inference-perf", "inference-perf", "inference-perf"],
             Self::LlmPerf => ["llmperf", "LLMPerf", "LLMPerf"],
             Self::MlPerf => ["mlperf", "MLPerf", "MLPerf LoadGen"],
+            Self::InferenceX => ["inferencex", "InferenceX", "InferenceX"],
             Self::Oha => ["oha", "oha", "oha"],
             Self::K6 => ["k6", "k6", "k6"],
             Self::Table => ["table", "published table", "a published table"],

@@ -149,6 +149,7 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
         cores_allowed: cores_allowed(),
         limits: experiment.limits,
         control: experiment.control,
+        answers: experiment.answers,
         slos: slos(experiment.slo, &origins)?,
         header_names: secrets.header_names.clone(),
         metadata: facts.collect(),

@@ -8,6 +8,7 @@ mod draft;
 mod experiment;
 mod narrator;
 mod output;
+mod push;
 mod report_files;
 mod requirements;
 mod results;

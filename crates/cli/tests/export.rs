@@ -231,3 +231,97 @@ fn what_contradicts_itself_is_refused_with_a_way_out() {
         assert!(why.contains(said), "{words:?}: {why}");
     }
 }
+
+/// What a receiver was sent: the heads and the bodies.
+type Sent = std::sync::Arc<std::sync::Mutex<Vec<(String, serde_json::Value)>>>;
+
+fn receiver(reply: fn(&str) -> serde_json::Value) -> (std::net::SocketAddr, Sent) {
+    let sent = Sent::default();
+    let kept = std::sync::Arc::clone(&sent);
+    let address = crate::support::server_taking(move |head, body| {
+        let path = head.split(' ').nth(1).unwrap_or_default();
+        kept.lock().unwrap().push((head.to_owned(), serde_json::from_str(body).unwrap()));
+        crate::support::http("200 OK", "application/json", &reply(path).to_string())
+    });
+    (address, sent)
+}
+
+#[test]
+fn a_run_is_pushed_with_keys_that_reach_no_file() {
+    const SECRET: &str = "sesame-4711";
+    let folder = tempfile::tempdir().unwrap();
+    let (otlp, points) = receiver(|_| serde_json::json!({}));
+    let (mlflow, calls) = receiver(|path| match path {
+        "/api/2.0/mlflow/experiments/create" => serde_json::json!({"experiment_id": "7"}),
+        "/api/2.0/mlflow/runs/create" => {
+            serde_json::json!({"run": {"info": {"run_id": "r1"}}})
+        }
+        _ => serde_json::json!({}),
+    });
+    let mut run = crate::support::inferometer();
+    run.current_dir(folder.path());
+    run.args(["run", "--requests", "20", "--push", &format!("otlp=http://{otlp}")]);
+    run.args(["--push", &format!("mlflow=http://{mlflow}")]);
+    run.env("OTEL_EXPORTER_OTLP_HEADERS", format!("api-key={SECRET},x-scope=a%20b"));
+    run.env("MLFLOW_TRACKING_TOKEN", SECRET).env("MLFLOW_EXPERIMENT_NAME", "it's mine");
+    let ran = run.output().unwrap();
+    let said = text(&ran.stderr) + &text(&ran.stdout);
+    assert!(ran.status.success(), "{said}");
+    assert!(said.contains("/#/experiments/7/runs/r1") && !said.contains(SECRET), "{said}");
+
+    let points = points.lock().unwrap();
+    let (head, body) = &points[0];
+    assert!(head.starts_with("POST /v1/metrics") && head.contains("x-scope: a b"), "{head}");
+    assert!(head.contains(&format!("api-key: {SECRET}")), "{head}");
+    let metrics = &body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
+    assert!(metrics.to_string().contains("inferometer.output_throughput"), "{metrics}");
+
+    let calls = calls.lock().unwrap();
+    let path = |call: &(String, serde_json::Value)| {
+        call.0.split(' ').nth(1).unwrap().rsplit("mlflow/").next().unwrap().to_owned()
+    };
+    let paths: Vec<String> = calls.iter().map(path).collect();
+    let wanted = [
+        "experiments/search",
+        "experiments/create",
+        "runs/create",
+        "runs/log-batch",
+        "runs/log-batch",
+        "runs/update",
+    ];
+    assert_eq!(paths, wanted);
+    assert!(calls.iter().all(|call| call.0.contains(&format!("Bearer {SECRET}"))));
+    assert_eq!(calls[0].1["filter"], "name = 'it''s mine'");
+    let keys = calls[3].1["metrics"].to_string();
+    assert!(keys.contains("\"output_throughput_per_s\"") && keys.contains("ttft_p50_ms"), "{keys}");
+
+    for entry in walk(folder.path()) {
+        let bytes = std::fs::read(&entry).unwrap();
+        let found = String::from_utf8_lossy(&bytes).contains(SECRET);
+        assert!(!found, "{}", entry.display());
+    }
+}
+
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let below = |path: std::path::PathBuf| if path.is_dir() { walk(&path) } else { vec![path] };
+    entries.flat_map(below).collect()
+}
+
+#[test]
+fn a_receiver_that_refuses_is_named_and_the_run_is_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = crate::support::server_hearing(|_| {
+        crate::support::http("403 Forbidden", "application/json", "{\"message\": \"no entry\"}")
+    });
+    let to = format!("mlflow=http://{address}");
+    let ran = output(&["run", "-q", "--requests", "5", "--push", &to], folder.path());
+    let said = text(&ran.stderr);
+    assert!(!ran.status.success() && said.contains("no entry") && said.contains("403"), "{said}");
+    let again = output(&["export", "latest", "--push", &to], folder.path());
+    assert!(text(&again.stderr).contains("no entry"), "{}", text(&again.stderr));
+    let none = output(&["export", "latest"], folder.path());
+    assert_eq!(none.status.code(), Some(2), "{}", text(&none.stderr));
+    let wrong = output(&["run", "--push", "wandb=http://x"], folder.path());
+    assert!(text(&wrong.stderr).contains("mlflow=http://HOST:5000"), "{}", text(&wrong.stderr));
+}

@@ -1,6 +1,7 @@
 //! All integration tests of this crate, in one binary: linking is most of their cost.
 
 mod advice;
+mod answers;
 mod bench;
 mod bench_sweep;
 mod calibrate;

@@ -156,3 +156,43 @@ fn reported_times_are_those_of_the_scheduler() {
         }
     }
 }
+
+/// The engine drafts tokens, reports the drafts of each answer, and counts all of them; the client sees
+/// one event for each step.
+#[test]
+fn drafts_are_reported_as_the_engine_made_them() {
+    let arguments = ["--mode", "serve", "--step", "4ms", "--request-times", "vllm"];
+    let drafting = ["--num-speculative-tokens", "3", "--draft-acceptance", "0.6"];
+    let engine = Engine::start(&[&arguments[..], &drafting].concat());
+    let folder = tempfile::tempdir().unwrap();
+    let load = ["--concurrency", "8", "--requests", "40", "--output-tokens", "64"];
+    let asked = ["run", &engine.url(), "--json", "-q", "--input-tokens", "16"];
+    let ran = output(&[&asked[..], &load].concat(), folder.path());
+    let document: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    for record in &observations(folder.path()).records {
+        let drafts = record.server.as_deref().unwrap().speculation.clone().unwrap();
+        let events = record.events.iter().filter(|event| event.is_output()).count() as u64;
+        assert_eq!(events, 64 - drafts.accepted, "{drafts:?}");
+        assert_eq!(drafts.histogram.iter().sum::<u64>(), drafts.steps.unwrap());
+    }
+    let (reported, counted) =
+        (&document["reports"]["speculation"], &document["server"]["speculation"]);
+    for key in ["steps", "drafted", "accepted"] {
+        assert_eq!(reported[key], counted[key], "{reported} {counted}");
+    }
+    let positions = |it: &Value| -> Vec<f64> {
+        it["by_position"].as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).collect()
+    };
+    for (reported, counted) in positions(reported).into_iter().zip(positions(counted)) {
+        assert!((reported - counted).abs() < 1e-9, "{reported} {counted}");
+    }
+    // Each is accepted if all before it are: 0.6, 0.36, 0.216, but for drafts that the end cuts short.
+    for (found, wanted) in positions(reported).into_iter().zip([0.6, 0.36, 0.216]) {
+        assert!((found - wanted).abs() < 0.05, "{found} {wanted}");
+    }
+    let value = |key: &str| document["metrics"][key]["value"].as_f64().unwrap();
+    let (steps, accepted) = (reported["steps"].as_f64(), reported["accepted"].as_f64());
+    let length = 1.0 + accepted.unwrap() / steps.unwrap();
+    assert!((value("acceptance_length") - length).abs() < 1e-9);
+    assert!((value("acceptance_rate") - 0.392).abs() < 0.04, "{}", value("acceptance_rate"));
+}

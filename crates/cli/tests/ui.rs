@@ -432,6 +432,11 @@ fn a_request_is_shown_as_it_was_recorded() {
         assert!(page.contains(title), "{title}");
     }
     assert_eq!(ui.get(&format!("/request?id={}&request=99", run.id())).status, 404);
+    let id = record.id.0;
+    let kept = format!("{{\"content\":\"<b>one</b>\\ntwo\",\"id\":{id},\"outcome\":\"ok\"}}\n");
+    std::fs::write(run.path().join("answers.jsonl"), kept).unwrap();
+    let page = ui.get(&format!("/request?{path}")).body;
+    assert!(page.contains("&lt;b&gt;one&lt;/b&gt;\ntwo") && !page.contains("<b>one"), "{page}");
 }
 
 #[test]

@@ -73,6 +73,9 @@ pub struct RequestTruth {
     pub media: Vec<MediaTruth>,
     /// Tokens of the whole answer, sent or not.
     pub tokens: u32,
+    /// Whether the answer is right, where it can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub right: Option<bool>,
     /// Every `write()` of the answer, in order.
     pub writes: Vec<WriteTruth>,
     pub ended: Ended,
@@ -94,6 +97,7 @@ impl RequestTruth {
             prompt_tokens: 0,
             media: media::in_body(request.body),
             tokens: 0,
+            right: None,
             writes: Vec::new(),
             ended: Ended::Running,
         }
@@ -391,6 +395,7 @@ mod truth_tests {
             prompt_tokens: 1,
             media: Vec::new(),
             tokens: 1,
+            right: None,
             writes: Vec::new(),
             ended: Ended::Running,
         }

@@ -137,6 +137,7 @@ const fn unit(
 
 const MILLISECONDS: Unit = Unit { scale: 1e-3, ..unit("ms", "_ms", Some("seconds"), "s") };
 const SECONDS: Unit = unit("s", "_s", Some("seconds"), "s");
+const SHARE: Unit = unit("share", "", None, "1");
 const REQUESTS: Unit = unit("requests", "", None, "{request}");
 const TOKENS: Unit = unit("tokens", "", None, "{token}");
 const REQUESTS_PER_S: Unit = unit("req/s", "_per_s", Some("requests_per_second"), "{request}/s");
@@ -186,6 +187,8 @@ fn scalars(result: &ToolResult) -> Vec<Figure> {
         ("output_throughput", TOKENS_PER_S, result.output_throughput, Better::Higher),
         ("total_token_throughput", TOKENS_PER_S, result.total_token_throughput, Better::Higher),
         ("peak_output_throughput", TOKENS_PER_S, result.peak_output_throughput, Better::Neither),
+        ("valid_answers", SHARE, result.further.get("valid_answers").copied(), Better::Higher),
+        ("accuracy", SHARE, result.further.get("accuracy").copied(), Better::Higher),
     ];
     let known = listed.into_iter().filter_map(|(name, unit, value, better)| {
         let interval = result.intervals.get(name).copied();
@@ -593,6 +596,46 @@ fn otlp_metrics(result: &ToolResult) -> Vec<Json> {
         object! {"name": name, "unit": unit, "gauge": object! {"dataPoints": points}}
     };
     metrics.into_iter().map(metric).collect()
+}
+
+/// A run of `MLflow`, in the words of its REST API: name, times, tags, parameters and metrics.
+pub fn mlflow(result: &ToolResult) -> serde_json::Value {
+    use serde_json::json;
+    let (start, end) = window(result);
+    let ms = |ns: &Option<String>| ns.as_ref()?.parse::<u64>().ok().map(|ns| ns / 1_000_000);
+    let (start, end) = (ms(&start), ms(&end));
+    let pair = |(key, value): (&str, String)| json!({"key": key, "value": value});
+    let params = known([
+        ("configuration", configuration(result)),
+        ("load", load(result)),
+        ("model", result.model.clone()),
+        ("backend", result.backend.clone()),
+    ]);
+    let tags = known([
+        ("inferometer.result", Some(result.source.name.clone())),
+        ("inferometer.tool", Some(result.source.tool.key().to_owned())),
+        ("inferometer.tool_version", result.source.version.clone()),
+        ("inferometer.verdict", result.verdict.map(|verdict| verdict.to_string())),
+        ("inferometer.marks", Some(mark_keys(result, " ")).filter(|marks| !marks.is_empty())),
+    ]);
+    let at = end.or(start).unwrap_or_default();
+    let metric =
+        |key: String, value: f64| json!({"key": key, "value": value, "timestamp": at, "step": 0});
+    let metrics = figures(result).into_iter().flat_map(|figure| {
+        let name = format!("{}{}", figure.title(), figure.unit.suffix).replace('.', "_");
+        let bounds = figure.interval.map(|it| [("low", it.low), ("high", it.high)]);
+        let bounds = bounds.into_iter().flatten();
+        let bounds: Vec<_> =
+            bounds.map(|(bound, value)| metric(format!("{name}/{bound}"), value)).collect();
+        std::iter::once(metric(name, figure.value)).chain(bounds)
+    });
+    let metrics: Vec<_> = metrics.collect();
+    json!({
+        "run_name": result.source.name, "start_time": start, "end_time": end,
+        "tags": tags.into_iter().map(pair).collect::<Vec<_>>(),
+        "params": params.into_iter().map(pair).collect::<Vec<_>>(),
+        "metrics": metrics,
+    })
 }
 
 /// Beginning and end of the run in nanoseconds of the epoch; `None` where the beginning is not known.

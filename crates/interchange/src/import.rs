@@ -91,7 +91,7 @@ type Reader = fn(&str) -> Result<Vec<Imported>, ImportError>;
 /// All of these keys stand in a file of the tool; the first line that fits is meant. A quoted key
 /// cannot be part of a text inside of JSON, where quotes have backslashes. A key behind a line break
 /// may begin any line, the first too.
-const FORMATS: [(&[&str], Tool, Reader); 17] = [
+const FORMATS: [(&[&str], Tool, Reader); 18] = [
     (&["\"benchmarks\"", "\"request_totals\""], Tool::GuideLlm, tools::read_guidellm),
     (&["\"benchmarks\"", "\"generative_benchmark\""], Tool::GuideLlm, tools::read_guidellm),
     (&["\"aiperf_version\""], Tool::AiPerf, aiperf::read),
@@ -107,6 +107,7 @@ const FORMATS: [(&[&str], Tool, Reader); 17] = [
     (&["\"requestsPerSec\"", "\"latencyPercentiles\""], Tool::Oha, http_tools::read_oha),
     (&["\"metrics\"", "\"http_req_duration\""], Tool::K6, http_tools::read_k6),
     (&["\"successes\"", "\"load_summary\""], Tool::InferencePerf, http_tools::read_inference_perf),
+    (&["\"tput_per_gpu\"", "\"conc\"", "\"hw\""], Tool::InferenceX, http_tools::read_inference_x),
     (&["\"results_ttft_s_mean\""], Tool::LlmPerf, http_tools::read_llmperf),
     (&["\nMLPerf Results Summary"], Tool::MlPerf, http_tools::read_mlperf),
 ];
@@ -188,7 +189,7 @@ pub enum ImportError {
     #[error(
         "no result found: looked for files of vLLM (JSON with keys such as `request_throughput` and \
          `mean_ttft_ms`, blocks under “Serving Benchmark Result”), SGLang, GuideLLM, AIPerf, llm-d, \
-         genai-bench, inference-perf, LLMPerf, MLPerf, oha and k6, and tables of results; {looks_like}"
+         genai-bench, inference-perf, InferenceX, LLMPerf, MLPerf, oha and k6, and tables of results; {looks_like}"
     )]
     NothingRecognised { looks_like: String },
     #[error("none of the {count} results can be read; the first, in line {line}, {reason}")]

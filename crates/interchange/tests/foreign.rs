@@ -20,7 +20,8 @@ const SGLANG: &str = include_str!("foreign/sglang.jsonl");
 const GENAI_BENCH: &str = include_str!("foreign/genai-bench.json");
 const LLM_D: &str = include_str!("foreign/llm-d.yaml");
 /// Written by hand, as their tools' documentation has them; all but the last are JSON.
-const SHORT: [(&str, Tool); 5] = [
+const SHORT: [(&str, Tool); 6] = [
+    (include_str!("foreign/inferencex.json"), Tool::InferenceX),
     (include_str!("foreign/inference-perf.json"), Tool::InferencePerf),
     (include_str!("foreign/oha.json"), Tool::Oha),
     (include_str!("foreign/k6.json"), Tool::K6),
@@ -88,6 +89,23 @@ fn tools_that_know_no_tokens_have_whole_answers_and_their_failures() {
 }
 
 #[test]
+fn inference_x_gives_throughputs_for_each_gpu() {
+    let result = short(Tool::InferenceX);
+    assert_eq!((result.max_concurrency, result.tensor_parallel), (Some(64), Some(8)));
+    let throughputs = (result.output_throughput, result.total_token_throughput);
+    assert_eq!(throughputs, (Some(3_200.0), Some(28_800.0)));
+    assert_eq!(figures(&result, LatencyKind::Ttft), (Some(180.0), Some(150.0), Some(350.0)));
+    assert_eq!(figures(&result, LatencyKind::E2e), (Some(2_400.0), Some(2_300.0), Some(3_100.0)));
+    assert!(result.metadata.contains(&("isl".to_owned(), "8192".to_owned())));
+    let split = include_str!("foreign/inferencex.json")
+        .replace("\"is_multinode\": false", "\"is_multinode\": true")
+        .replace("\"tp\": 8", "\"num_prefill_gpu\": 8, \"num_decode_gpu\": 16, \"decode_tp\": 16");
+    let split = results(&split).remove(0);
+    let throughputs = (split.output_throughput, split.total_token_throughput);
+    assert_eq!(throughputs, (Some(6_400.0), Some(86_400.0)));
+}
+
+#[test]
 fn the_inter_token_latency_of_llmperf_is_no_tpot() {
     let result = short(Tool::LlmPerf);
     assert_eq!(
@@ -113,7 +131,7 @@ fn mlperf_counts_from_the_schedule() {
     latency(&result, LatencyKind::E2e, CountsFrom::Schedule);
     let offline = "MLPerf Results Summary\nScenario : Offline\nSamples per second: 75.5\n\
                    Tokens per second: 2416\nResult is : INVALID\ntarget_qps : 100\n";
-    let two = results(&format!("{}{offline}", SHORT[4].0));
+    let two = results(&format!("{}{offline}", SHORT[5].0));
     assert_eq!((two.len(), two[1].request_rate), (2, None));
     assert_eq!(two[1].request_throughput, Some(75.5));
 }

@@ -67,6 +67,8 @@ pub struct Answer {
     pub model: Option<String>,
     /// Text per choice, when it was asked to be kept.
     pub texts: Vec<Texts>,
+    /// Then also the documents that call tools, one to a line.
+    pub call_documents: Vec<u8>,
 }
 
 /// The generated text of one choice, as the server's bytes.
@@ -278,6 +280,7 @@ impl AnswerReader {
             return Err(self.error_event(read, words));
         }
         self.take(&chunk, read);
+        self.keep_calls(&chunk, json);
         if let Some(alike) = &mut self.alike {
             alike.learn(json, &chunk);
         }
@@ -395,6 +398,19 @@ impl AnswerReader {
         &mut self.choices[position]
     }
 
+    /// Calls of tools are read later, and not where it would take time from tokens.
+    fn keep_calls(&mut self, chunk: &Chunk<'_>, json: &[u8]) {
+        let is_call = |part: &ChoiceDelta<'_>| part.tool_call_bytes.is_some();
+        if self.keep_text && chunk.choices.iter().any(is_call) {
+            // Between two tokens of JSON, a line end is as good as a blank.
+            self.answer.call_documents.extend(json.iter().map(|byte| match byte {
+                b'\n' | b'\r' => b' ',
+                byte => *byte,
+            }));
+            self.answer.call_documents.push(b'\n');
+        }
+    }
+
     fn keep(&mut self, part: &ChoiceDelta<'_>) {
         let texts = &mut self.answer.texts;
         let wanted = usize::from(part.index) + 1;
@@ -447,6 +463,7 @@ impl AnswerReader {
             ));
         }
         self.take(&chunk, last_read);
+        self.keep_calls(&chunk, whole);
         self.take_report(&chunk, whole);
         // A whole answer of one choice carries all that usage counts, even where its text is empty.
         if let [event] = self.answer.events.as_mut_slice() {

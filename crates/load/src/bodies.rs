@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use inferometer_model::answer::Demand;
 use inferometer_model::endpoint::Api;
 use inferometer_model::plan::Bounds;
 use inferometer_model::{Content, Message, Plan, PlannedRequest, Prompt, RequestId};
@@ -24,6 +25,7 @@ pub(crate) struct Outgoing {
     pub(crate) model: Option<Arc<str>>,
     /// The new messages of the body, as they are sent, where the conversation continues.
     pub(crate) sent_messages: Vec<Message>,
+    pub(crate) demand: Option<Arc<Demand>>,
 }
 
 /// Bodies in the order of the plan, for all drivers. The thread ends when this is dropped.
@@ -236,7 +238,7 @@ fn outgoing(
         Prompt::Messages(messages) if request.continues => messages,
         Prompt::Messages(_) | Prompt::Text(_) => Vec::new(),
     };
-    Outgoing { body, model, sent_messages }
+    Outgoing { body, model, sent_messages, demand: content.demand }
 }
 
 /// The body for a content, in the target's dialect.

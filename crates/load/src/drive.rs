@@ -610,9 +610,12 @@ impl Driver {
     fn start(&mut self, departure: Departure) -> Result<(), LoadError> {
         self.note_refused()?;
         let before = self.histories.before(&departure.request);
-        let Outgoing { body, model, sent_messages } = self.bodies.take(&departure.request, &before);
+        let Outgoing { body, model, sent_messages, demand } =
+            self.bodies.take(&departure.request, &before);
         let request = departure.request;
-        let flight = Rc::new(Flight::new(departure, model));
+        let mut flight = Flight::new(departure, model);
+        flight.demand = demand;
+        let flight = Rc::new(flight);
         self.feed.note(JournalEntry::Started(flight.started()))?;
         self.drive.progress.start();
         let place = self.free_places.pop().unwrap_or_else(|| {
@@ -895,7 +898,9 @@ impl Feed {
 fn bytes_of(entry: &JournalEntry) -> usize {
     let lists = match entry {
         JournalEntry::Ended(record) => {
-            size_of::<Read>() * record.reads.len() + size_of::<Event>() * record.events.len()
+            size_of::<Read>() * record.reads.len()
+                + size_of::<Event>() * record.events.len()
+                + record.answer.as_ref().map_or(0, |answer| answer.bytes())
         }
         JournalEntry::Started(_) | JournalEntry::NotSent(_) | JournalEntry::RunEnded(_) => 0,
     };

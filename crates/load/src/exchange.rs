@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use inferometer_model::answer::{AnswerText, Demand};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion};
 use inferometer_model::outcome::{Cause, Ending, Outcome, Stage};
 use inferometer_model::record::{ConnectionFacts, Finish, FinishReason, ResponseHead};
 use inferometer_model::{Clock, Moment, PlannedRequest, RequestRecord, StartedRequest};
 
-use crate::answer::{Answer, AnswerReader, Failure, Framing};
+use crate::answer::{Answer, AnswerReader, Failure, Framing, Texts};
 use crate::connection::{Connection, NotAnswered, dial};
 use crate::dialect::openai::error_body_text;
 use crate::dispatcher::{Departure, SlotId};
@@ -179,7 +180,7 @@ impl Exchanges {
         let streamed = framing != Framing::Whole;
         flight.head.set(Some(ResponseHead { streamed, ..head }));
         let reader = AnswerReader::new(self.target.api, framing);
-        let keeps_text = flight.request().continues;
+        let keeps_text = flight.request().continues || flight.demand.is_some();
         let reader = if keeps_text { reader.keeping_text() } else { reader };
         *flight.reader.borrow_mut() = Some(reader);
         self.read_body(&mut connection, flight).await?;
@@ -400,6 +401,8 @@ pub(crate) struct Flight {
     pub(crate) reader: RefCell<Option<AnswerReader>>,
     /// What was answered, where the conversation goes on.
     pub(crate) reply: RefCell<String>,
+    /// Why the text of the answer is wanted, if it is.
+    pub(crate) demand: Option<Arc<Demand>>,
 }
 
 const ERROR_BODY_BYTES_MAX: usize = 4 << 10;
@@ -419,6 +422,7 @@ impl Flight {
             head: Cell::new(None),
             reader: RefCell::default(),
             reply: RefCell::default(),
+            demand: None,
         }
     }
 
@@ -469,11 +473,22 @@ impl Flight {
     ) -> RequestRecord {
         let wire = self.wire.take();
         let answer = self.reader.take().map(AnswerReader::into_answer);
-        let Answer { events, comments, usage, server, finishes, done, model, texts } =
-            answer.unwrap_or_default();
-        if let Some(first) = texts.first() {
-            *self.reply.borrow_mut() = String::from_utf8_lossy(&first.content).into_owned();
+        let Answer {
+            events,
+            comments,
+            usage,
+            server,
+            finishes,
+            done,
+            model,
+            texts,
+            call_documents,
+        } = answer.unwrap_or_default();
+        let Texts { content, reasoning } = texts.into_iter().next().unwrap_or_default();
+        if self.request().continues {
+            *self.reply.borrow_mut() = String::from_utf8_lossy(&content).into_owned();
         }
+        let said = |demand| Box::new(AnswerText { demand, content, reasoning, call_documents });
         let ending = match failure {
             None => Ending::ok(wire.as_ref().and_then(Wire::last_arrival).unwrap_or(now)),
             Some(failure) => Ending {
@@ -511,6 +526,7 @@ impl Flight {
             usage,
             finishes: finishes.into_iter().map(harmless).collect(),
             done,
+            answer: self.demand.clone().map(said),
             other_model: model
                 .filter(|answered| {
                     let asked = self.model.as_deref().unwrap_or(&target.model);

@@ -57,6 +57,7 @@ macro_rules! stored_as_text {
     };
 }
 
+pub mod answer;
 pub mod deployment;
 pub mod endpoint;
 pub mod fetch;

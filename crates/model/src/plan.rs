@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Moment;
+use crate::answer::Demand;
 use crate::record::{RequestedLengths, SessionPlace};
 
 /// Position in the plan, from zero.
@@ -112,6 +114,10 @@ pub struct Content {
     pub fields: Map<String, Value>,
     /// The model to ask for instead of the target's: an adapter's name.
     pub model: Option<String>,
+    /// The answer that the data has beside the prompt.
+    pub expected: Option<String>,
+    /// What becomes of the text of the answer; `None` does not keep it.
+    pub demand: Option<Arc<Demand>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -141,7 +147,8 @@ impl Content {
     }
 
     pub fn new(prompt: Prompt) -> Self {
-        Self { prompt, images: Vec::new(), fields: Map::new(), model: None }
+        let (images, fields) = (Vec::new(), Map::new());
+        Self { prompt, images, fields, model: None, expected: None, demand: None }
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::answer::{AnswerText, Grade};
 use crate::outcome::Ending;
 use crate::{Moment, RequestId, StartedRequest};
 
@@ -38,6 +39,12 @@ pub struct RequestRecord {
     /// The model that the answer named, when it is not the one that was asked for.
     pub other_model: Option<String>,
     pub ending: Ending,
+    /// How the answer was judged. Stored in an entry of its own kind since format 2.
+    #[serde(skip)]
+    pub grade: Option<Grade>,
+    /// What the answer says, until it was judged; never stored in the journal.
+    #[serde(skip)]
+    pub answer: Option<Box<AnswerText>>,
 }
 
 impl RequestRecord {
@@ -61,6 +68,8 @@ impl RequestRecord {
             done: DoneMark::default(),
             other_model: None,
             ending,
+            grade: None,
+            answer: None,
         }
     }
 

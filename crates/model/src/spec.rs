@@ -1,6 +1,7 @@
 //! The tables that a user writes, together a `SpecDraft`, and the `Spec` that they resolve to. After
 //! `resolve` nothing is checked again.
 
+mod answers;
 mod control;
 mod engine;
 mod error;
@@ -22,6 +23,7 @@ use crate::observations::{Connections, HttpVersion};
 use crate::record::RequestedLengths;
 use crate::whole::spread;
 use crate::{BaseUrl, RequestId};
+pub use answers::{AnswersTable, Expect, KeptShare};
 pub use control::*;
 pub use engine::*;
 pub use error::SpecError;
@@ -56,6 +58,7 @@ pub struct SpecDraft {
     pub cores_allowed: Vec<u32>,
     pub limits: LimitTable,
     pub control: ControlTable,
+    pub answers: AnswersTable,
     pub slos: Vec<Slo>,
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
@@ -107,6 +110,9 @@ pub struct Spec {
     /// What the server costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// How answers are judged, and which are stored.
+    #[serde(default, skip_serializing_if = "AnswersTable::is_default")]
+    pub answers: AnswersTable,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,6 +179,7 @@ impl SpecDraft {
             metadata: self.metadata,
             server_info: self.target.server_info,
             price: self.target.price,
+            answers: self.answers,
         })
     }
 

@@ -646,6 +646,7 @@ mod tests {
             prompt_tokens: 1,
             media: Vec::new(),
             tokens: 3,
+            right: None,
             writes: vec![write(1_200, 1), write(1_250, 0), write(1_300, 2)],
             ended: Ended::Complete,
         }

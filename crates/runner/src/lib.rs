@@ -26,6 +26,7 @@
 
 #![warn(missing_docs)]
 
+mod answers;
 pub mod calibration;
 pub mod check;
 pub mod deployed;

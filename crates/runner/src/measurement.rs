@@ -39,6 +39,7 @@ use inferometer_target::{Poller, PollerError, Polling};
 use inferometer_workload::stripe::{StripeIds, StripedPlan, conversation_starts};
 use inferometer_workload::{Inputs, make_plan, make_warm_up};
 
+use crate::answers::{Answers, DemandingPlan};
 use crate::deployed::{self, Deployed};
 use crate::embedded::Engine;
 use crate::failure::{Failure, Result};
@@ -49,7 +50,7 @@ use crate::preflight::{self, Found};
 use crate::secrets::Secrets;
 use crate::session::{Event, ProgressTick, Session};
 use crate::worker::Worker;
-use crate::{calibration, environment};
+use crate::{answers, calibration, environment};
 
 /// A benchmark that is planned and checked, and has sent nothing yet.
 #[derive(Debug)]
@@ -364,7 +365,14 @@ fn play(
     let remedy = writer.directory().remedy();
     let (journal, batches) = sync_channel(JOURNAL_QUEUE);
     let (observer, live) = (context.session.clone(), context.live.clone());
-    let seen = move |entry: &JournalEntry| live.add(entry);
+    let redactor = target.credentials.redactor().clone();
+    let table = &context.spec.answers;
+    let mut answers = Answers::new(table, writer.directory(), redactor, context.session)?;
+    let plan = DemandingPlan::around(plan, context.spec);
+    let seen = move |entry: &mut JournalEntry| {
+        answers.take_in(entry);
+        live.add(entry);
+    };
     let writing = spawn_writer(writer, batches, seen, move |notice| observer.warn(notice))?;
     let driven = drive_plan(plan, target, clock, journal, context);
     let unfinished = |what: String| {
@@ -671,10 +679,10 @@ impl Planned {
         (share.bounds().requests != Some(0)).then(|| Arc::new(share) as Arc<dyn Plan>)
     }
 
-    /// Fails if the plan has no request.
+    /// Fails if the plan has no request, or none whose answer can be judged as the spec asks.
     pub fn check_sends_something(&self) -> Result<()> {
         if self.plan.bounds().requests != Some(0) {
-            return Ok(());
+            return answers::check(&self.spec, self.plan.as_ref());
         }
         Err(Failure::usage("no request falls into --duration at this rate")
             .hint("run longer, raise the rate, or give a number with --requests"))

@@ -786,7 +786,7 @@ struct Wire<'a, 'c, O: Observer> {
 
 impl<O: Observer> Listener for Wire<'_, '_, O> {
     fn token(&mut self, id: u64, _index: u32, at_ns: u64) {
-        let seen_ns = self.process.hand_out(at_ns);
+        let seen_ns = self.process.hand_out(id, at_ns);
         let at = Moment::from_nanos(seen_ns.saturating_sub(self.origin_ns));
         let Client { now, flights, observer, .. } = &mut *self.client;
         let Some(flight) = flights.get_mut(place_of(id)) else { return };

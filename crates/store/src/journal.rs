@@ -94,6 +94,8 @@ const ENDED_WITH_REPORT: u8 = 7;
 /// also what its server reported, as an option (since format 2).
 const STARTED_IN_SESSION: u8 = 9;
 const ENDED_IN_SESSION: u8 = 10;
+/// The payload of [`ENDED_IN_SESSION`], and how the answer was judged (since format 2).
+const ENDED_JUDGED: u8 = 11;
 const ENDINGS: RangeInclusive<u8> = RUN_ENDED..=RUN_ENDED_WITH_DIALLING;
 
 /// The first bytes of a frame: the length of its payload and its kind.
@@ -151,7 +153,7 @@ fn write(value: &impl Serialize, into: &mut Vec<u8>) -> postcard::Result<()> {
 }
 
 impl Framed for JournalEntry {
-    const KINDS: RangeInclusive<u8> = STARTED..=ENDED_IN_SESSION;
+    const KINDS: RangeInclusive<u8> = STARTED..=ENDED_JUDGED;
 
     fn is_last(&self) -> bool {
         matches!(self, Self::RunEnded(_))
@@ -167,6 +169,9 @@ impl Framed for JournalEntry {
                 (STARTED_IN_SESSION, write(&(started, started.asked.session), into))
             }
             Self::Ended(record) => match (record.asked.session, &record.server) {
+                (session, report) if record.grade.is_some() => {
+                    (ENDED_JUDGED, write(&(record, session, report, record.grade), into))
+                }
                 (session, None) if session == alone => (ENDED, write(record, into)),
                 (session, report) if session == alone => {
                     (ENDED_WITH_REPORT, write(&(record, report), into))
@@ -192,7 +197,7 @@ impl Framed for JournalEntry {
     fn read(kind: u8, payload: &[u8]) -> Result<Self, Damage> {
         match kind {
             STARTED => whole(payload).map(Self::Started),
-            ENDED | ENDED_WITH_REPORT | ENDED_IN_SESSION => {
+            ENDED | ENDED_WITH_REPORT | ENDED_IN_SESSION | ENDED_JUDGED => {
                 whole_record(kind, payload).map(|record| Self::Ended(Box::new(record)))
             }
             NOT_SENT => whole(payload).map(Self::NotSent),
@@ -314,6 +319,12 @@ fn whole_record(kind: u8, payload: &[u8]) -> Result<RequestRecord, Damage> {
             let (mut record, session, server): (RequestRecord, SessionPlace, _) = whole(payload)?;
             record.asked.session = session;
             Ok(RequestRecord { server, ..record })
+        }
+        ENDED_JUDGED => {
+            let (mut record, session, server, grade): (RequestRecord, SessionPlace, _, _) =
+                whole(payload)?;
+            record.asked.session = session;
+            Ok(RequestRecord { server, grade, ..record })
         }
         other => Err(Damage::Kind(other)),
     }
@@ -804,8 +815,9 @@ fn write_counting(sink: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>
 mod tests {
     use std::io::Cursor;
 
+    use inferometer_model::answer::{Grade, Validity};
     use inferometer_model::record::RequestedLengths;
-    use inferometer_model::{Moment, RequestId, StartedRequest};
+    use inferometer_model::{Ending, Moment, RequestId, StartedRequest};
 
     use super::*;
 
@@ -831,6 +843,20 @@ mod tests {
         assert_eq!(bytes[..13], [8, 0, 0, 0, 1, 1, 2, 0xac, 0x02, 5, 6, 7, 8]);
         let covered = [&10_u64.to_le_bytes()[..], &bytes[..13]].concat();
         assert_eq!(bytes[13..], crc32c::crc32c(&covered).to_le_bytes());
+    }
+
+    #[test]
+    fn a_judged_answer_has_its_grade_and_no_text() {
+        let JournalEntry::Started(started) = started() else { panic!("it was started") };
+        let mut record = RequestRecord::without_answer(&started, Ending::ok(Moment::ZERO));
+        let validity = Some(Validity::Cut);
+        record.grade = Some(Grade { validity, is_correct: Some(false), question: Some(7) });
+        let entry = JournalEntry::Ended(Box::new(record.clone()));
+        record.answer = Some(Box::default());
+        let mut bytes = Vec::new();
+        let (kind, written) = JournalEntry::Ended(Box::new(record)).write(&mut bytes);
+        written.unwrap();
+        assert_eq!((kind, JournalEntry::read(kind, &bytes)), (11, Ok(entry)));
     }
 
     #[test]

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read as _, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,6 +47,9 @@ pub(crate) const MANIFEST: ManifestFile = ManifestFile {
 };
 const JOURNAL_FILE: &str = "requests.journal";
 const TELEMETRY_FILE: &str = "telemetry.journal";
+const ANSWERS_FILE: &str = "answers.jsonl";
+/// No line of that file is longer.
+const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
 stored_directory!(
     /// A directory that holds a run, finished or not.
@@ -152,6 +155,27 @@ impl RunDirectory {
         let file =
             File::open(&path).map_err(|error| StoreError::Read { path: path.clone(), error })?;
         JournalReader::of_entries(file, path)
+    }
+
+    /// Begins the file of the answers that are kept: a JSON object to a line.
+    pub fn create_answers(&self) -> Result<File> {
+        let path = self.path.join(ANSWERS_FILE);
+        files::create_new(&path).map_err(|error| StoreError::Write { path, error })
+    }
+
+    /// The kept answer of a request, as a line of JSON; `None` where none is kept.
+    pub fn answer(&self, id: RequestId) -> Option<String> {
+        let mut lines = BufReader::new(File::open(self.path.join(ANSWERS_FILE)).ok()?);
+        // Keys are in their order.
+        let wanted = format!("\"id\":{id},");
+        let mut line = String::new();
+        loop {
+            line.clear();
+            let read = lines.by_ref().take(ANSWER_BYTES_MAX).read_line(&mut line).ok()?;
+            if read == 0 || line.contains(&wanted) {
+                return Some(line).filter(|line| !line.is_empty());
+            }
+        }
     }
 
     pub(crate) fn holds_run(path: &Path) -> bool {
@@ -288,12 +312,12 @@ impl RunWriter {
 
 /// Appends what comes out of `entries` until the channel closes, then gives the writer back with
 /// everything on disk. On an error the thread ends and the channel closes, which the senders notice.
-/// Each entry is shown to `seen` first. Files of the run that are removed meanwhile are written anew,
+/// Each entry is shown to `seen` first, which may change it. Files of the run that are removed meanwhile are written anew,
 /// and `notice` is told so.
 pub fn spawn_writer(
     mut writer: RunWriter,
     entries: Receiver<JournalBatch>,
-    seen: impl Fn(&JournalEntry) + Send + 'static,
+    seen: impl FnMut(&mut JournalEntry) + Send + 'static,
     notice: impl Fn(String) + Send + 'static,
 ) -> Result<JoinHandle<Result<RunWriter>>> {
     let path = writer.journal.path.clone();
@@ -368,7 +392,7 @@ fn write_until_closed(
     writer: &mut RunWriter,
     entries: &Receiver<JournalBatch>,
     syncing: &JoinHandle<io::Result<()>>,
-    seen: impl Fn(&JournalEntry),
+    mut seen: impl FnMut(&mut JournalEntry),
     watch: impl Fn(&mut RunWriter),
 ) -> Result<()> {
     while !syncing.is_finished() {
@@ -386,9 +410,9 @@ fn write_until_closed(
                 }
             }
         };
-        for entry in &batch {
-            seen(entry);
-            writer.append(entry)?;
+        for mut entry in batch {
+            seen(&mut entry);
+            writer.append(&entry)?;
         }
     }
     Ok(())

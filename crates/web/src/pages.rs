@@ -1,11 +1,13 @@
 //! The pages that are not reports: the list, the overlay, requests, live figures and the form.
 
 use inferometer_analysis::detail::RequestDetail;
+use inferometer_model::RequestId;
 use inferometer_report::document::html::{Served, fragment};
 use inferometer_report::escape;
 use inferometer_report::fmt::{NOTHING, count, counted, number};
 use inferometer_store::Stored;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::Value;
 
 use crate::Entry;
 use crate::library::{COLUMNS, Listing, Row};
@@ -244,6 +246,7 @@ impl Frame {
         let main = html! {
             (explorer(&address("/api/request", pairs)))
             (fragment(&blocks(detail, run)))
+            (kept_answer(found, detail.record.id))
         };
         self.page(&format!("Request {number} of {}", found.id()), &links, &[], &main)
     }
@@ -474,6 +477,31 @@ fn request_table(id: &str, rows: &[&RequestRow], query: &Query) -> Markup {
                     @for ms in row.latencies_ms { td.right { (cell(ms)) } }
                 } } }
             }
+        }
+    }
+}
+
+/// What was answered, where the run kept it; each part as the server sent it.
+fn kept_answer(found: &Stored, id: RequestId) -> Markup {
+    let line = if let Stored::Run(run) = found { run.answer(id) } else { None };
+    let answer = line.and_then(|line| serde_json::from_str::<Value>(&line).ok());
+    let parts = [
+        ("reasoning", "Reasoning"),
+        ("content", "Answer"),
+        ("calls", "Calls of tools"),
+        ("expected", "Expected"),
+        ("correct", "Right"),
+        ("validity", "Form"),
+    ];
+    let parts = parts.iter().filter_map(|(key, title)| {
+        let shown = answer.as_ref()?.get(key)?;
+        let shown = shown.as_str().map_or_else(|| shown.to_string(), str::to_owned);
+        Some((*title, shown))
+    });
+    html! {
+        @for (title, shown) in parts {
+            h2 { (title) }
+            pre.code tabindex="0" role="region" aria-label=(title) { code { (PreEscaped(escape::xml_lines(&shown))) } }
         }
     }
 }

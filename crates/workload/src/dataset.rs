@@ -50,6 +50,8 @@ pub(crate) struct Item {
     pub(crate) output_tokens: Option<u32>,
     /// Fields of its body alone.
     pub(crate) fields: Map<String, Value>,
+    /// The right answer, if the data has one.
+    pub(crate) expected: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -191,6 +193,7 @@ struct Raw {
     output: Output,
     fields: Map<String, Value>,
     source: RawSource,
+    expected: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -315,6 +318,7 @@ impl Collector<'_> {
                 input_tokens: whole(input),
                 output_tokens,
                 fields: raw.fields,
+                expected: raw.expected,
             });
         }
         Ok(())
@@ -433,7 +437,13 @@ fn read_share_gpt(
             None => Output::Reference(answer.value),
         };
         let (prompt, fields) = (Prompt::Text(prompt.value), Map::new());
-        collector.push(Raw { prompt, output, fields, source: RawSource::Conversation })
+        collector.push(Raw {
+            prompt,
+            output,
+            fields,
+            source: RawSource::Conversation,
+            expected: None,
+        })
     })
 }
 
@@ -510,6 +520,10 @@ const OUTPUT_KEYS: [&str; 3] = ["output_tokens", "max_tokens", "output_len"];
 const BODY_KEYS: [&str; 2] = ["body", "extra_body"];
 /// Keys of which an object has one.
 const ASKED: [&str; 3] = ["prompt", "messages", "conversations"];
+/// Names of the right answer in data sets.
+const EXPECTED_KEYS: [&str; 3] = ["expected", "expected_answer", "answer"];
+/// An answer whose length those of the server get; the right one, too, where no other is named.
+const REFERENCE: &str = "reference_answer";
 
 /// An object to a line: `prompt` or `messages`, and what belongs to this request alone.
 fn read_lines(
@@ -602,7 +616,9 @@ fn renamed(
             let keys = names(object.keys());
             format!("it has no `{column}`, which --dataset-column makes its {role}; it has {keys}")
         })?;
-        found.push((role.to_string(), value.clone()));
+        let key =
+            if *role == DatasetRole::Answer { REFERENCE.to_owned() } else { role.to_string() };
+        found.push((key, value.clone()));
     }
     for column in part.columns.values() {
         object.remove(column_root(&object, column));
@@ -647,7 +663,7 @@ fn names<'n>(keys: impl Iterator<Item = &'n String>) -> String {
 /// nothing to us.
 fn item(mut object: Map<String, Value>) -> Result<(Option<Raw>, Vec<String>), String> {
     let mut source = RawSource::Prompt;
-    let mut answer = object.remove("answer");
+    let mut reference = object.remove(REFERENCE);
     let given = ASKED.map(|key| object.remove(key).map(|value| (key, value)));
     let mut given = given.into_iter().flatten();
     let mut prompt = match (given.next(), given.next()) {
@@ -665,7 +681,7 @@ fn item(mut object: Map<String, Value>) -> Result<(Option<Raw>, Vec<String>), St
             let (Some(first), Some(second)) = (turns.next(), turns.next()) else {
                 return Ok((None, Vec::new()));
             };
-            answer = Some(second.into());
+            reference = Some(second.into());
             source = RawSource::Conversation;
             Prompt::Text(first)
         }
@@ -685,7 +701,9 @@ fn item(mut object: Map<String, Value>) -> Result<(Option<Raw>, Vec<String>), St
         }
         prompt = Prompt::Messages(messages);
     }
-    let output = match (only_one(&mut object, &OUTPUT_KEYS)?, answer) {
+    let expected = only_one(&mut object, &EXPECTED_KEYS)?.map(|(_, value)| value);
+    let expected = expected.as_ref().or(reference.as_ref()).and_then(text_of);
+    let output = match (only_one(&mut object, &OUTPUT_KEYS)?, reference) {
         (None | Some((_, Value::Null)), Some(Value::String(answer))) => Output::Reference(answer),
         (None | Some((_, Value::Null)), _) => Output::Unknown,
         (Some((key, Value::String(text))), _) => Output::Tokens(output_tokens(key, &text)?),
@@ -693,7 +711,16 @@ fn item(mut object: Map<String, Value>) -> Result<(Option<Raw>, Vec<String>), St
     };
     let fields = body_fields(&mut object)?;
     let strangers = object.into_iter().map(|(key, _)| key).collect();
-    Ok((Some(Raw { prompt, output, fields, source }), strangers))
+    Ok((Some(Raw { prompt, output, fields, source, expected }), strangers))
+}
+
+/// A text itself, and other values as JSON.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
 }
 
 fn messages_of(value: Value) -> Result<Vec<Message>, String> {
@@ -754,7 +781,7 @@ fn read_table(
         table.needed("prompt")?;
     }
     // The names that the columns have for us, where they have any.
-    let known = ["prompt"].into_iter().chain(OUTPUT_KEYS);
+    let known = ["prompt"].into_iter().chain(OUTPUT_KEYS).chain(EXPECTED_KEYS);
     let named = part.columns.values().chain(part.only.keys()).map(String::as_str);
     let known: Vec<&str> = known.chain(named).collect();
     let (mut used, mut strangers) = (Vec::new(), Vec::new());
@@ -790,7 +817,7 @@ fn read_text_lines(
         }
         let prompt = Prompt::Text(line.to_owned());
         let (output, fields, source) = (Output::Unknown, Map::new(), RawSource::Prompt);
-        collector.push(Raw { prompt, output, fields, source })?;
+        collector.push(Raw { prompt, output, fields, source, expected: None })?;
     }
     Ok(())
 }
@@ -887,6 +914,7 @@ impl Cutter<'_> {
                 input_tokens: whole(counted),
                 output_tokens: None,
                 fields: Map::new(),
+                expected: None,
             };
             at += piece.len();
             if is_short && is_last {

@@ -284,7 +284,8 @@ impl Prompts for DatasetPrompts {
 
     fn content(&self, request: &PlannedRequest) -> Content {
         let item = &self.dataset.items[request.item as usize];
-        Content { fields: item.fields.clone(), ..Content::new(item.prompt.clone()) }
+        let (fields, expected) = (item.fields.clone(), item.expected.clone());
+        Content { fields, expected, ..Content::new(item.prompt.clone()) }
     }
 
     fn fields(&self, request: &PlannedRequest) -> Map<String, Value> {
@@ -747,6 +748,7 @@ mod dataset_tests {
             input_tokens: 10 + number,
             output_tokens: (number == 0).then_some(77),
             fields: [("n".to_owned(), json!(number))].into_iter().collect(),
+            expected: None,
         };
         let (name, kind, sha256) = (String::new(), String::new(), String::new());
         let facts = FileFacts { name, kind, sha256, items: 5, dropped: BTreeMap::new() };
@@ -876,6 +878,7 @@ mod mix_tests {
             input_tokens: 1,
             output_tokens: None,
             fields: Map::new(),
+            expected: None,
         };
         let (name, kind, sha256) = (String::new(), String::new(), String::new());
         let facts = FileFacts { name, kind, sha256, items: 0, dropped: BTreeMap::new() };

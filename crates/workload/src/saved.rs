@@ -307,6 +307,8 @@ struct Line {
     body: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expected: Option<String>,
 }
 
 /// Notes in each request how many its session has.
@@ -392,6 +394,7 @@ impl Line {
             images: content.images,
             body: content.fields,
             model: content.model,
+            expected: content.expected,
         }
     }
 
@@ -458,7 +461,8 @@ impl Line {
             Some(messages) => Prompt::Messages(messages),
             None => Prompt::Text(self.prompt.unwrap_or_default()),
         };
-        Content { prompt, images: self.images, fields: self.body, model: self.model }
+        let (images, fields, model) = (self.images, self.body, self.model);
+        Content { images, fields, model, expected: self.expected, ..Content::new(prompt) }
     }
 }
 

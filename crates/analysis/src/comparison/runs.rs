@@ -82,12 +82,18 @@ impl Compared for Summary {
         )
     }
 
-    /// The headlines of this kind of load that have a good direction, and the throughput of prompts.
+    /// The headlines of this kind of load that have a good direction, the throughput of prompts, and how
+    /// answers were judged.
     fn quantities(base: &[&Self]) -> Vec<Quantity> {
+        let is_judged = |metric: &Metric| {
+            let value =
+                |run: &&Self| run.metrics.scalar(metric).is_some_and(|it| it.value.is_some());
+            [&metric::VALID_ANSWERS, &metric::ACCURACY].contains(&metric) && base.iter().any(value)
+        };
         let is_open = base.first().is_some_and(|run| run.run.load.is_open());
         let is_shown = |metric: &&'static Metric| {
             let is_headline = metric.headline.is_on(is_open);
-            (is_headline || **metric == metric::INPUT_THROUGHPUT)
+            (is_headline || **metric == metric::INPUT_THROUGHPUT || is_judged(metric))
                 && metric.better != Better::Neither
         };
         let statistics = [Percentile::P50, Percentile::P99].map(Statistic::Percentile);

@@ -153,6 +153,12 @@ impl Threshold {
         let limit = match (metric.unit, slo.limit) {
             (Unit::Milliseconds, Limit::Milliseconds(limit))
             | (Unit::Share, Limit::Share(limit)) => Ok(limit),
+            // Of what should be high, nobody requires less than one per cent.
+            (Unit::Share, Limit::Plain(share))
+                if metric.better == Better::Higher && (0.01..1.0).contains(&share) =>
+            {
+                Ok(share)
+            }
             (Unit::Milliseconds, _) => {
                 Err("a time; write it with its unit, such as 500ms or 2s".to_owned())
             }
@@ -857,9 +863,10 @@ fn cut_result(quantity: Quantity, result: &ToolResult) -> Option<Reservation> {
 /// Why an invalid run meets no requirement. It may miss one about failures if failures made it invalid.
 fn invalid_run(quantity: Quantity, summary: &Summary) -> Option<Reservation> {
     if summary.verdict != Verdict::Invalid {
-        // What a cache answered says nothing about the server's speed, only about its errors.
+        // What a cache answered says nothing about the server's speed, only about its answers.
         let cached = summary.warnings.iter().find(|warning| warning.key == SEEN_BEFORE);
-        let cached = cached.filter(|_| *quantity.metric() != metric::ERROR_RATE);
+        let of_answers = [&metric::ERROR_RATE, &metric::VALID_ANSWERS, &metric::ACCURACY];
+        let cached = cached.filter(|_| !of_answers.contains(&quantity.metric()));
         return cached.map(|warning| Reservation::undecided(warning.text.clone()));
     }
     let gravest = summary.warnings.iter().find(|warning| warning.severity == Severity::Invalid);

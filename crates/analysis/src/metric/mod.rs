@@ -61,6 +61,8 @@ pub static METRICS: &[&Metric] = &[
     &REASONING_SHARE,
     &ACCEPTANCE_LENGTH,
     &ACCEPTANCE_RATE,
+    &VALID_ANSWERS,
+    &ACCURACY,
     &GPU_POWER,
     &ENERGY_PER_OUTPUT_TOKEN,
     &OUTPUT_TOKENS_PER_JOULE,
@@ -106,8 +108,8 @@ pub struct Metric {
     pub unit: Unit,
     pub better: Better,
     pub headline: Headline,
-    /// Reported by the server or its GPUs, or made of a price: a run without them lacks nothing, and
-    /// pages leave it out.
+    /// Reported by the server or its GPUs, made of a price, or judged where it was asked for: a run without
+    /// them lacks nothing, and pages leave it out.
     pub is_telemetry: bool,
     source: Source,
 }
@@ -419,6 +421,8 @@ mod tests {
                 "reasoning_share",
                 "acceptance_length",
                 "acceptance_rate",
+                "valid_answers",
+                "accuracy",
                 "gpu_power",
                 "energy_per_output_token",
                 "output_tokens_per_joule",

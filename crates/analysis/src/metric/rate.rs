@@ -6,6 +6,7 @@ use inferometer_model::spec::LoadShape;
 use super::{
     Better, Headline, LATENCY, Metric, Missing, NOTHING_OK, NOTHING_SENT, Source, TPOT, TTFT, Unit,
 };
+use crate::answers::AnswerFigures;
 use crate::record::{Measured, NO_TIME, NOT_STREAMED};
 use crate::reports::{ReportFigures, SpeculationFigures};
 use crate::statistics::Interval;
@@ -249,6 +250,40 @@ pub static ACCEPTANCE_RATE: Metric = Metric {
     source: plain(|m| speculation(m, SpeculationFigures::acceptance_rate)),
     ..telemetry_named("acceptance_rate", "Acceptance rate")
 };
+
+/// Valid answers.
+pub static VALID_ANSWERS: Metric = Metric {
+    unit: Unit::Share,
+    source: Source::Scalar(
+        |m| judged(m, AnswerFigures::valid_share, "no answer was asked for in a form"),
+        |m| m.answers.as_ref()?.valid_interval,
+    ),
+    ..telemetry_named("valid_answers", "Valid answers")
+};
+
+/// Accuracy.
+pub static ACCURACY: Metric = Metric {
+    unit: Unit::Share,
+    source: Source::Scalar(
+        |m| {
+            judged(
+                m,
+                AnswerFigures::accuracy,
+                "no answer was compared with an expected one (--expect)",
+            )
+        },
+        |m| m.answers.as_ref()?.correct_interval,
+    ),
+    ..telemetry_named("accuracy", "Accuracy")
+};
+
+fn judged(
+    measured: &Measured,
+    share: fn(&AnswerFigures) -> Option<f64>,
+    reason: &'static str,
+) -> Result<f64, Missing> {
+    measured.answers.as_ref().and_then(share).ok_or(reason)
+}
 
 /// The reports, and how many of them have reasoning tokens.
 fn reasoning(measured: &Measured) -> Result<(&ReportFigures, f64), Missing> {

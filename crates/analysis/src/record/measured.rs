@@ -9,6 +9,7 @@ use inferometer_model::records::TimeOrder;
 use inferometer_model::spec::LoadShape;
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 
+use crate::answers::{AnswerFigures, AnswerTally};
 use crate::audit::{Audit, AuditTally};
 use crate::definitions::vllm;
 use crate::figures::{CourseFigure, CourseTally, Curve, GapsFigure, Steps};
@@ -68,6 +69,8 @@ pub(crate) struct Measured {
     pub(crate) server: Result<ServerSide, String>,
     /// What the server said of single requests; `None` where it said nothing.
     pub(crate) reports: Option<ReportFigures>,
+    /// How answers were judged; `None` where nothing was demanded of them.
+    pub(crate) answers: Option<AnswerFigures>,
     pub(crate) machines: MachineFigures,
     /// Energy of the server's GPUs over the window.
     pub(crate) energy_j: Result<f64, Missing>,
@@ -140,6 +143,7 @@ struct Pass<'run> {
     anomalies: Anomalies,
     audit: AuditTally,
     reports: ReportTally,
+    answers: AnswerTally,
     groups: GroupTallies,
     outcomes: BTreeMap<Outcome, u64>,
     ok: u64,
@@ -168,6 +172,7 @@ impl<'run> Pass<'run> {
             anomalies: Anomalies::default(),
             audit: AuditTally::default(),
             reports: ReportTally::default(),
+            answers: AnswerTally::default(),
             groups: GroupTallies::default(),
             outcomes: Outcome::all().map(|outcome| (outcome, 0)).collect(),
             ok: 0,
@@ -205,6 +210,7 @@ impl<'run> Pass<'run> {
             self.anomalies.add_ok(self.manifest, record, output, tokens);
             self.audit.add_ok(&attempt);
             self.reports.add_ok(record, tokens);
+            self.answers.add_ok(record);
             if let Some(ttft) = attempt.latencies.get(&metric::TTFT) {
                 self.prefilled += u128::from(attempt.input.count);
                 self.course.add_ttft(record, ttft);
@@ -338,6 +344,7 @@ impl<'run> Pass<'run> {
             machines,
             energy_j,
             reports: self.reports.finish(),
+            answers: self.answers.finish(),
             price_per_hour: price_per_hour(self.manifest),
             out_of_order: self.reader.ruler.out_of_order,
             course: self.course.finish(columns.flights()),

@@ -112,6 +112,10 @@ pub(crate) struct ServeArguments {
     /// Tokens at the beginning of each chat answer that are reasoning [default: 0]
     #[arg(long, value_name = "N")]
     pub(crate) reasoning_tokens: Option<u32>,
+    /// Answer sums, JSON schemas and tools, this share of them right and the others wrong, from 0 to 1
+    /// [default: words by chance]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) right_answers: Option<f64>,
     /// File with the key that clients must send [default: `INFEROMETER_ENGINE_API_KEY`]
     pub(crate) api_key_file: Option<std::path::PathBuf>,
     /// Keep a log of all steps at /steps

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::{Arg, Args, Command, Id};
 use inferometer_model::spec::{
-    ClientTable, ControlTable, EngineTable, Grammar, LimitTable, LoadTable, Share, Slo,
-    SourceTable, TargetTable, Time, WorkloadTable, Written, number,
+    AnswersTable, ClientTable, ControlTable, EngineTable, Grammar, LimitTable, LoadTable, Share,
+    Slo, SourceTable, TargetTable, Time, WorkloadTable, Written, number,
 };
 use inferometer_model::study::{Prompts, RunOrder, StopAt};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -98,6 +98,8 @@ pub(crate) struct Experiment {
     pub(crate) limits: LimitTable,
     #[command(flatten)]
     pub(crate) control: ControlTable,
+    #[command(flatten)]
+    pub(crate) answers: AnswersTable,
     // Few measure the embedded engine or a deployment of their own, and both have many flags.
     #[command(flatten)]
     pub(crate) engine: EngineTable,

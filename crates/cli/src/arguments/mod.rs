@@ -336,6 +336,12 @@ pub(crate) struct RunArguments {
     #[arg(long, value_enum, value_name = "WHICH")]
     #[arg(requires = "virtual_time", help_heading = "Virtual time")]
     pub(crate) records: Option<Records>,
+    /// Send the result to mlflow=URL or to otlp=URL when it is stored; may be repeated. Keys come from
+    /// the variables of the receivers' own clients (`MLFLOW_TRACKING_TOKEN`,
+    /// `OTEL_EXPORTER_OTLP_HEADERS`)
+    #[arg(long, value_name = "TO=URL", help_heading = "Results")]
+    #[arg(conflicts_with_all = ["virtual_time", "on", "stripe", "runs"])]
+    pub(crate) push: Vec<crate::push::Destination>,
     #[command(flatten)]
     pub(crate) workers: WorkerArguments,
 }

@@ -9,6 +9,7 @@ use inferometer_model::BaseUrl;
 use inferometer_model::spec::Slo;
 
 use super::{PageArguments, StoreArguments, choice};
+use crate::push::Destination;
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArguments {
@@ -237,10 +238,15 @@ pub(crate) struct ExportArguments {
     pub(crate) store: StoreArguments,
     /// What to write
     #[arg(long, value_enum, value_name = "FORM", help_heading = "Results")]
-    pub(crate) format: ExportFormat,
+    #[arg(required_unless_present = "push")]
+    pub(crate) format: Option<ExportFormat>,
+    /// Send the results to mlflow=URL or to otlp=URL; may be repeated. Keys come from the variables of
+    /// the receivers' own clients (`MLFLOW_TRACKING_TOKEN`, `OTEL_EXPORTER_OTLP_HEADERS`)
+    #[arg(long, value_name = "TO=URL", help_heading = "Results")]
+    pub(crate) push: Vec<Destination>,
     /// Where to write it: a file, or a folder for parquet, github, and several results of vllm, aiperf
     /// and llm-d, or `-` to print it [default: printed]
-    #[arg(long, value_name = "PATH", help_heading = "Results")]
+    #[arg(long, value_name = "PATH", requires = "format", help_heading = "Results")]
     pub(crate) to: Option<PathBuf>,
     /// Add lines to the file instead of replacing it; vllm, vllm-detailed and otlp are lines
     #[arg(long, requires = "to", help_heading = "Results")]

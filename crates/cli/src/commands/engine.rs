@@ -112,6 +112,7 @@ fn first_of_serve(arguments: &EngineArguments) -> Option<String> {
         ("--metrics-names", serve.metrics_names.is_some()),
         ("--request-times", serve.request_times.is_some()),
         ("--reasoning-tokens", serve.reasoning_tokens.is_some()),
+        ("--right-answers", serve.right_answers.is_some()),
         ("--api-key-file", serve.api_key_file.is_some()),
         ("--log-steps", serve.log_steps),
     ];
@@ -172,6 +173,7 @@ fn serve_options(typed: &EngineArguments) -> Result<ServeOptions> {
         extras: Extras {
             report: typed.serve.request_times,
             reasoning_tokens: typed.serve.reasoning_tokens.unwrap_or_default(),
+            right_answers: typed.serve.right_answers,
         },
     })
 }

@@ -17,14 +17,15 @@ use super::store;
 use crate::arguments::{ExportArguments, ExportFormat};
 use crate::failure::{Failure, Result};
 use crate::results::{self, StoredResult};
-use crate::{output, report_files};
+use crate::{output, push, report_files};
 
 pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
     check(arguments)?;
     let talk = output::talk_unless(arguments.quiet);
     let store = store(&arguments.store)?;
     // Some formats need the records of a run, which an import does not have.
-    let needs_run = matches!(arguments.format, ExportFormat::Parquet | ExportFormat::VllmDetailed);
+    let needs_run =
+        matches!(arguments.format, Some(ExportFormat::Parquet | ExportFormat::VllmDetailed));
     let is_usable = |found: &Stored| !needs_run || !matches!(found, Stored::Import(..));
     let found = |name: &String| match store.find_usable(name, is_usable) {
         Ok(found) if name == "latest" => found.id().to_owned(),
@@ -33,17 +34,19 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
     let names: Vec<String> = arguments.names.iter().map(found).collect();
     let subjects = results::from_names(&store, &names, false, talk)?;
     let results = || -> Vec<ToolResult> { subjects.iter().map(|it| it.result.clone()).collect() };
+    push::push(&results(), &arguments.push)?.iter().for_each(|line| talk(line));
+    let Some(form) = arguments.format else { return Ok(ExitCode::SUCCESS) };
     let whole = |text: String| vec![(String::new(), text)];
     let each = |document: fn(&ToolResult) -> Result<String, ExportError>| {
         let written = |subject: &StoredResult| {
-            let name = file_name(&subject.name, arguments.format.into());
+            let name = file_name(&subject.name, form.into());
             Ok((name, document(&subject.result).map_err(Failure::from_usage)?))
         };
         subjects.iter().map(written).collect::<Result<Vec<_>>>()
     };
-    let files = match arguments.format {
+    let files = match form {
         ExportFormat::Vllm | ExportFormat::VllmDetailed => {
-            let detail = arguments.format == ExportFormat::VllmDetailed;
+            let detail = form == ExportFormat::VllmDetailed;
             subjects.iter().map(|subject| vllm_file(subject, detail)).collect::<Result<_, _>>()?
         }
         ExportFormat::Aiperf => each(aiperf::document)?,
@@ -80,7 +83,7 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
     };
-    put(&files, arguments)?;
+    put(&files, form, arguments)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -91,7 +94,7 @@ fn path(arguments: &ExportArguments) -> Option<&Path> {
 
 /// Refuses flags that contradict each other before anything is read.
 fn check(arguments: &ExportArguments) -> Result<()> {
-    let form = arguments.format;
+    let Some(form) = arguments.format else { return Ok(()) };
     let name: &str = form.into();
     let path = path(arguments);
     let shown = path.unwrap_or_else(|| Path::new("")).display();
@@ -135,8 +138,8 @@ fn check(arguments: &ExportArguments) -> Result<()> {
 }
 
 /// Prints the documents, or writes them into one file or into files of their own in a folder.
-fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<()> {
-    let (form, append) = (arguments.format, arguments.append);
+fn put(files: &[(String, String)], form: ExportFormat, arguments: &ExportArguments) -> Result<()> {
+    let append = arguments.append;
     let form_name: &str = form.into();
     let goes_into = |path: &Path| {
         form.is_folder() || (form.is_of_one() && !append && is_folder(path, files.len()))

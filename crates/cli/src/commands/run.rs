@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use inferometer_analysis::compliance::{
     AUDIT_COMMITMENT, AUDIT_DRAWN, AUDIT_NONCE, commitment, seed_of_nonces,
 };
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{Summary, ThresholdVerdict, Verdict, check_goals};
 use inferometer_model::spec::TargetSpec;
 use inferometer_runner::measurement::{Planned, Run};
@@ -19,11 +20,11 @@ use crate::failure::{Exit, Failure, Result};
 use crate::requirements::{Judged, Requirements, with_enough_requests};
 use crate::study::{Begin, StudyPlan};
 use crate::workers::{Objects, Scheduled, read_spec};
-use crate::{output, report_files, signals};
+use crate::{output, push, report_files, signals};
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
-    let RunArguments { experiment, results, virtual_time, records, workers, audit, audit_nonce } =
-        arguments;
+    let RunArguments { experiment, results, virtual_time, records, workers, push, .. } = arguments;
+    let RunArguments { audit, audit_nonce, .. } = arguments;
     if *virtual_time {
         return super::simulate::play(experiment, results, records.unwrap_or(Records::All));
     }
@@ -81,7 +82,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let run = connected.measure(&session)?;
     // A page is shown whatever becomes of the upload.
     let left = objects.map_or(Ok(()), |(objects, stripe)| objects.upload(stripe, &run.directory));
+    let result = ToolResult::from_summary(&run.summary);
     let exit = show(run, &requirements, results, &session)?;
+    push::push(&[result], push)?.iter().for_each(|line| session.talk(line));
     left.map(|()| exit)
 }
 

@@ -334,6 +334,7 @@ fn key_tables() -> String {
         rows("client", &tables["client"], &[]),
         rows("limits", &tables["limits"], &[]),
         rows("control", &tables["control"], &[]),
+        rows("answers", &tables["answers"], &[]),
     ]
     .concat()
 }

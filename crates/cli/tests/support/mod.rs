@@ -150,13 +150,18 @@ pub(crate) fn server_saying(reply: impl Fn(&str) -> String + Send + 'static) -> 
 
 /// The same by the whole head of a request.
 pub(crate) fn server_hearing(reply: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
+    server_taking(move |head, _| reply(head))
+}
+
+/// The same by the head and the body.
+pub(crate) fn server_taking(reply: impl Fn(&str, &str) -> String + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
-            let Some(head) = read_request(&mut stream) else { continue };
-            let _ = stream.write_all(reply(&head).as_bytes());
+            let Some((head, body)) = read_request(&mut stream) else { continue };
+            let _ = stream.write_all(reply(&head, &body).as_bytes());
             let _ = stream.shutdown(std::net::Shutdown::Write);
             let _ = stream.read(&mut [0; 1]);
         }
@@ -164,8 +169,8 @@ pub(crate) fn server_hearing(reply: impl Fn(&str) -> String + Send + 'static) ->
     address
 }
 
-/// Reads a request with its Content-Length body and returns its head.
-fn read_request(stream: &mut TcpStream) -> Option<String> {
+/// Reads a request: its head, and its body of Content-Length.
+fn read_request(stream: &mut TcpStream) -> Option<(String, String)> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -181,7 +186,7 @@ fn read_request(stream: &mut TcpStream) -> Option<String> {
         .map_or(0, |value| value.trim().parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).ok()?;
-    Some(head)
+    Some((head, String::from_utf8_lossy(&body).into_owned()))
 }
 
 pub(crate) fn http(status: &str, content_type: &str, body: &str) -> String {

@@ -500,6 +500,7 @@ pub(crate) enum Purpose {
     StepNoise = 4,
     Length = 5,
     Jitter = 6,
+    Rightness = 7,
 }
 
 impl Draws {

@@ -56,6 +56,8 @@ pub struct Labels {
     pub model: String,
     pub max_model_len: u32,
     pub cache: CacheConfig,
+    /// Tokens of a draft; zero without speculative decoding.
+    pub draft_tokens: u32,
     /// When the engine began, for the `_created` samples.
     pub started_unix_s: f64,
 }

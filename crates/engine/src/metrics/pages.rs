@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::text::{COUNTER, Exposition, GAUGE, Histogram, Label, number};
 use super::{MetricNames, Metrics};
-use crate::scheduler::{Counters, Gauges};
+use crate::scheduler::{Counters, DRAFT_TOKENS_MAX, Gauges};
 
 /// What a family holds.
 enum Value {
@@ -79,6 +79,7 @@ impl Known<'_> {
     fn value(&self, name: &str) -> Option<Value> {
         let Self { metrics, gauges, counters } = self;
         let [stop, length, abort] = metrics.ended;
+        let speculates = 0 < metrics.labels.draft_tokens;
         Some(match name {
             "none" => Gauge(0.0),
             "running" => Gauge(gauges.running.into()),
@@ -114,6 +115,15 @@ impl Known<'_> {
                 let ends = ends.into_iter().map(|(how, count)| (how, count as f64));
                 By(COUNTER, "finished_reason", ends.collect())
             }
+            "drafts" if speculates => Counter(counters.drafts.steps),
+            "drafted_tokens" if speculates => Counter(counters.drafts.drafted),
+            "accepted_tokens" if speculates => Counter(counters.drafts.accepted),
+            "accepted_at" if speculates => {
+                let positions = POSITIONS.iter().take(metrics.labels.draft_tokens as usize);
+                let accepted = |at| counters.drafts.accepted_at(at) as f64;
+                let positions = positions.enumerate().map(|(at, name)| (*name, accepted(at)));
+                By(COUNTER, "position", positions.collect())
+            }
             "whole_answers" => Counter(stop + length),
             "aborted" => Counter(abort),
             "used_tokens" => Gauge((gauges.kv_usage * self.capacity()).round()),
@@ -147,6 +157,10 @@ impl Known<'_> {
         f64::from(cache.blocks.saturating_sub(1)) * f64::from(cache.block_size)
     }
 }
+
+/// Labels of the tokens of a draft.
+const POSITIONS: [&str; DRAFT_TOKENS_MAX as usize] =
+    ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"];
 
 /// Appends the whole text.
 pub(super) fn render(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
@@ -222,7 +236,8 @@ mod tests {
 
     #[test]
     fn every_family_has_a_value_and_every_distribution_a_family() {
-        let metrics = crate::metrics::tests::metrics(MetricNames::VllmV1);
+        let mut metrics = crate::metrics::tests::metrics(MetricNames::VllmV1);
+        metrics.labels.draft_tokens = 1;
         let (gauges, counters) = (Gauges::default(), Counters::default());
         let known = Known { metrics: &metrics, gauges, counters };
         let servers = ["v0", "v1", "sglang", "sglang-front"];

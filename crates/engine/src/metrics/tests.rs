@@ -18,6 +18,7 @@ pub(super) fn metrics(names: MetricNames) -> Metrics {
 
 fn labels(model: &str) -> Labels {
     Labels {
+        draft_tokens: 0,
         model: model.to_owned(),
         max_model_len: 2048,
         cache: CacheConfig {
@@ -63,6 +64,7 @@ fn facts(id: u64, tokens: (u32, u32, u32), moments_ms: [u64; 5], end: RequestEnd
         output_tokens,
         max_tokens: 10,
         preemptions: 0,
+        drafts: crate::scheduler::Drafts::default(),
         end,
     }
 }

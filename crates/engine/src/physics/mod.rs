@@ -10,7 +10,7 @@ mod tests;
 
 use std::time::Duration;
 
-use inferometer_model::whole::to_u64;
+use inferometer_model::whole::{to_u32, to_u64};
 use serde::{Deserialize, Serialize};
 
 use self::law::StepLaw;
@@ -384,7 +384,7 @@ impl PhysicsStep {
     pub fn parts(&self, shape: &StepShape) -> StepParts {
         let (machine, coefficients) = (&self.machine, &self.coefficients);
         let tokens = if shape.is_decode_only() && coefficients.cuda_graphs {
-            f64::from(padded(shape.decodes, machine.graphs_max))
+            f64::from(padded(to_u32(shape.tokens() as f64), machine.graphs_max))
         } else {
             shape.tokens() as f64
         };

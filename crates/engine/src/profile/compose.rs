@@ -15,7 +15,7 @@ use super::{
 };
 use crate::physics::law::StepLaw;
 use crate::physics::{Coefficients, Front, Machine};
-use crate::scheduler::{Generation, Policy, SchedulerConfig};
+use crate::scheduler::{DRAFT_TOKENS_MAX, Generation, Policy, SchedulerConfig, Speculation};
 
 /// Most GPUs of a tensor-parallel group that a remedy proposes.
 const REMEDY_TP_MAX: u32 = 16;
@@ -707,6 +707,7 @@ fn scheduler(
         generation,
         async_scheduling: choice.async_scheduling.unwrap_or(v1),
         pipeline_stages: choice.pp.unwrap_or(1),
+        speculation: speculation(choice, v1)?,
         ..SchedulerConfig::default()
     })
 }
@@ -732,6 +733,25 @@ fn generation(choice: &EngineTable) -> Result<Generation, ProfileError> {
         (EngineGeneration::V1, Some(steps)) => Err(ProfileError::Unsupported(format!(
             "--num-scheduler-steps {steps} belongs to the older scheduler; add --generation v0"
         ))),
+    }
+}
+
+fn speculation(choice: &EngineTable, v1: bool) -> Result<Option<Speculation>, ProfileError> {
+    let refused = |what: &str| Err(ProfileError::Unsupported(what.to_owned()));
+    match (choice.num_speculative_tokens.unwrap_or(0), choice.draft_acceptance) {
+        (0, None) => Ok(None),
+        (0, Some(_)) => refused("--draft-acceptance needs --num-speculative-tokens"),
+        (1..=DRAFT_TOKENS_MAX, _) if !v1 => refused(
+            "--num-speculative-tokens belongs to the newer scheduler; leave out --generation v0",
+        ),
+        (1..=DRAFT_TOKENS_MAX, Some(share)) if !(0.0..=1.0).contains(&share) => {
+            Err(ProfileError::setting("--draft-acceptance", share, "0 to 1"))
+        }
+        (tokens @ 1..=DRAFT_TOKENS_MAX, acceptance) => {
+            // About what n-gram and small draft models reach.
+            Ok(Some(Speculation { tokens, acceptance: acceptance.unwrap_or(0.7) }))
+        }
+        (tokens, _) => Err(ProfileError::setting("--num-speculative-tokens", tokens, "0 to 16")),
     }
 }
 

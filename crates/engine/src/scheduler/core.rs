@@ -16,6 +16,7 @@ use super::request::{
     Generation, Listener, Policy, RequestEnd, RequestFacts, SchedulerConfig, SchedulerRequest,
     Step, StepShape, StepTime, StopRules,
 };
+use super::speculation::{Drafts, Speculation};
 
 /// A scheduler with its queues, blocks and steps under way.
 #[derive(Debug)]
@@ -79,6 +80,7 @@ pub struct Counters {
     /// Tokens of prompts whose first answer token is there.
     pub prompt_tokens: u64,
     pub generation_tokens: u64,
+    pub drafts: Drafts,
 }
 
 impl<T: StepTime> Scheduler<T> {
@@ -233,7 +235,8 @@ impl<T: StepTime> Scheduler<T> {
         self.launched_ns = at_ns;
         let mut preempted = std::mem::take(&mut self.preempted);
         preempted.extend(batch.preempted);
-        let id_of = |part: &Part| (self.state.entry(part.place).facts.id, part.tokens);
+        let id_of =
+            |part: &Part| (self.state.entry(part.place).facts.id, part.tokens + part.drafted);
         let step = Step {
             ordinal: self.state.counters.steps,
             began_ns: at_ns,
@@ -347,7 +350,7 @@ impl State {
 
     /// A request's part in a step is over: perhaps a token, and perhaps the last. Returns whether it was the last.
     fn end_part(&mut self, part: &Part, at_ns: u64, listener: &mut impl Listener) -> bool {
-        let SchedulerConfig { max_model_len, prefix_caching, .. } = self.config;
+        let SchedulerConfig { max_model_len, prefix_caching, speculation, .. } = self.config;
         let Some(entry) = self.entries[part.place].as_mut() else { return false };
         // It was taken back, or it lost what this step computed.
         let is_void = entry.serial != part.serial || entry.facts.preemptions != part.preemptions;
@@ -359,9 +362,26 @@ impl State {
         }
         // Without an answer, the request ends when its prompt is computed.
         let end = if 0 < entry.stop.max_tokens {
-            self.counters.generation_tokens += 1;
-            listener.token(entry.facts.id, entry.facts.output_tokens, at_ns);
-            let Some(end) = entry.grow(at_ns, max_model_len, prefix_caching) else { return false };
+            let seed = (entry.answer_seed, entry.facts.output_tokens);
+            let accepts = |it: Speculation| it.accepted(seed.0, seed.1, part.drafted);
+            let most = speculation.map_or(0, accepts);
+            let mut accepted = 0;
+            let end = loop {
+                self.counters.generation_tokens += 1;
+                listener.token(entry.facts.id, entry.facts.output_tokens, at_ns);
+                let end = entry.grow(at_ns, max_model_len, prefix_caching);
+                if end.is_some() || accepted == most {
+                    break end;
+                }
+                // The accepted token is computed, and the one behind it is known.
+                accepted += 1;
+                entry.computed += 1;
+            };
+            if 0 < part.drafted {
+                entry.facts.drafts.add(part.drafted, accepted);
+                self.counters.drafts.add(part.drafted, accepted);
+            }
+            let Some(end) = end else { return false };
             end
         } else {
             RequestEnd::Stop
@@ -422,6 +442,16 @@ impl State {
         let had = u32::try_from(found.len() + entry.blocks.len()).unwrap_or(u32::MAX);
         let idle = found.iter().filter(|id| self.pool.is_free(**id)).count();
         needed.saturating_sub(had) + u32::try_from(idle).unwrap_or(u32::MAX)
+    }
+
+    /// Tokens that are drafted behind the one that a request computes next: no more than may be kept.
+    fn draft(&self, place: usize, tokens: u32, room: u32) -> u32 {
+        let entry = self.entry(place);
+        let goes_on = 0 < entry.facts.output_tokens && tokens == 1;
+        let is_next = entry.computed + tokens == entry.known();
+        let left = entry.stop.max_tokens.saturating_sub(entry.facts.output_tokens + 1);
+        let speculation = self.config.speculation.filter(|_| goes_on && is_next);
+        speculation.map_or(0, |speculation| speculation.tokens.min(left).min(room))
     }
 
     /// Gives a request the blocks for its first `tokens` tokens, behind those `found` in the cache.
@@ -565,7 +595,9 @@ fn assemble(state: &mut State, now_ns: u64, until: Until) -> Batch {
         let missing = entry.known().saturating_sub(entry.computed);
         // None for a request whose step is under way.
         let tokens = capped(state, missing).min(budget).min(room);
-        let target = state.entry(place).computed + tokens;
+        let drafted =
+            state.draft(place, tokens, (budget - tokens).min(room.saturating_sub(tokens)));
+        let target = state.entry(place).computed + tokens + drafted;
         // It gets its blocks, if need be at the cost of others.
         while 0 < tokens && !state.allocate(place, target, &[]) {
             let last = state.running.len() - 1;
@@ -588,7 +620,8 @@ fn assemble(state: &mut State, now_ns: u64, until: Until) -> Batch {
         }
         if 0 < tokens {
             batch.add(place, state.entry(place), tokens);
-            budget -= tokens;
+            batch.parts.last_mut().expect("it was added").drafted = drafted;
+            budget -= tokens + drafted;
         }
         next += 1;
     }
@@ -741,6 +774,8 @@ struct Part {
     /// How often it had lost its blocks: what a step computed for blocks that are gone is void.
     preemptions: u32,
     tokens: u32,
+    /// Tokens of a draft that are verified with it.
+    drafted: u32,
     /// Whether it brings a token: all that was known is computed with it.
     yields: bool,
 }
@@ -758,13 +793,14 @@ impl Batch {
     fn add(&mut self, place: usize, entry: &Entry, tokens: u32) {
         let (serial, preemptions) = (entry.serial, entry.facts.preemptions);
         let yields = entry.computed + tokens == entry.known();
-        self.parts.push(Part { place, serial, preemptions, tokens, yields });
+        self.parts.push(Part { place, serial, preemptions, tokens, drafted: 0, yields });
     }
 
     /// Takes a request out again; gives back the tokens of its part.
     fn remove(&mut self, place: usize) -> Option<u32> {
         let index = self.parts.iter().position(|part| part.place == place)?;
-        Some(self.parts.remove(index).tokens)
+        let part = self.parts.remove(index);
+        Some(part.tokens + part.drafted)
     }
 
     /// Counts the tokens of all parts as computed, and returns what computing them takes.
@@ -779,6 +815,7 @@ impl Batch {
                 && entry.computed == entry.known();
             if is_decode {
                 shape.decodes += 1;
+                shape.drafted += u64::from(part.drafted);
                 shape.decode_context += u64::from(entry.computed);
                 shape.decode_context_max = shape.decode_context_max.max(entry.computed);
             } else {

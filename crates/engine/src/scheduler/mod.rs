@@ -7,6 +7,7 @@
 pub mod blocks;
 mod core;
 mod request;
+mod speculation;
 #[cfg(test)]
 mod tests;
 
@@ -15,3 +16,4 @@ pub use request::{
     ConstantStep, Generation, HashedPrompt, Listener, Policy, RequestEnd, RequestFacts,
     SchedulerConfig, SchedulerRequest, Step, StepShape, StepTime, StopRules,
 };
+pub use speculation::{DRAFT_TOKENS_MAX, Drafts, Speculation};

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::blocks::{PromptHasher, token};
+use super::speculation::{Drafts, Speculation};
 
 /// A request to generate.
 #[derive(Clone, Debug, Serialize)]
@@ -106,6 +107,8 @@ pub struct SchedulerConfig {
     pub async_scheduling: bool,
     /// Batches that are under way at once, one per stage.
     pub pipeline_stages: u32,
+    /// Of v1 alone.
+    pub speculation: Option<Speculation>,
 }
 
 /// Who is next, and who gives way.
@@ -145,6 +148,7 @@ impl Default for SchedulerConfig {
             generation: Generation::V1,
             async_scheduling: false,
             pipeline_stages: 1,
+            speculation: None,
         }
     }
 }
@@ -182,6 +186,7 @@ pub struct RequestFacts {
     pub output_tokens: u32,
     pub max_tokens: u32,
     pub preemptions: u32,
+    pub drafts: Drafts,
     pub end: RequestEnd,
 }
 
@@ -228,6 +233,8 @@ pub struct StepShape {
     /// Tokens that those attend to, summed.
     pub decode_context: u64,
     pub decode_context_max: u32,
+    /// Tokens of drafts that are verified with them.
+    pub drafted: u64,
     /// Requests that ended with the step before: the host takes leave of them.
     pub finished: u32,
 }
@@ -235,7 +242,7 @@ pub struct StepShape {
 impl StepShape {
     /// Tokens that pass through the linear layers.
     pub fn tokens(&self) -> u64 {
-        self.prefill_tokens + u64::from(self.decodes)
+        self.prefill_tokens + u64::from(self.decodes) + self.drafted
     }
 
     /// Whether no prompt has a part in it.

@@ -109,6 +109,7 @@ prop_compose! {
             }),
             async_scheduling,
             pipeline_stages: if v0.is_some() { 1 } else { pipeline_stages },
+            speculation: None,
         }
     }
 }
@@ -428,4 +429,43 @@ fn those_who_come_and_leave_behind_one_that_stays_do_not_pile_up() {
     assert_eq!(scheduler.gauges().waiting, 2);
     scheduler.advance(100 * STEP, &mut witness);
     assert_eq!(witness.tokens.iter().map(|(id, ..)| *id).collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn drafts_bring_the_same_tokens_in_fewer_steps() {
+    let run = |speculation| {
+        let config = SchedulerConfig { speculation, ..SchedulerConfig::default() };
+        let mut scheduler = Scheduler::new(config, ConstantStep(STEP));
+        let mut witness = Witness::default();
+        for id in 0..5 {
+            let prompt = HashedPrompt::of_segments([(id, 20)], 16);
+            let stop = StopRules::after(50);
+            let request = SchedulerRequest { id, prompt, answer_seed: id, stop, priority: 0 };
+            scheduler.submit(0, request, &mut witness).unwrap();
+        }
+        scheduler.advance(1_000 * STEP, &mut witness);
+        assert_eq!(scheduler.gauges().kv_usage, 0.0);
+        (witness, scheduler.counters())
+    };
+    let (plain, counters) = run(None);
+    assert_eq!(counters.drafts, Drafts::default());
+    let (drafted, counters) = run(Some(Speculation { tokens: 3, acceptance: 0.7 }));
+    assert_eq!(counters.generation_tokens, 250);
+    let indices = |witness: &Witness, id: u64| -> Vec<u32> {
+        let own = witness.tokens.iter().filter(|token| token.0 == id);
+        own.map(|token| token.1).collect()
+    };
+    let mut sum = Drafts::default();
+    for facts in &drafted.ended {
+        assert_eq!(indices(&drafted, facts.id), (0..50).collect::<Vec<_>>());
+        let mut moments: Vec<u64> =
+            drafted.tokens.iter().filter(|it| it.0 == facts.id).map(|it| it.2).collect();
+        moments.dedup();
+        assert_eq!(moments.len() as u64, 50 - facts.drafts.accepted, "one output for each step");
+        assert!(facts.drafts.accepted < facts.drafts.drafted && facts.end == RequestEnd::Length);
+        sum.steps += facts.drafts.steps;
+        sum.accepted += facts.drafts.accepted;
+    }
+    assert_eq!((sum.steps, sum.accepted), (counters.drafts.steps, counters.drafts.accepted));
+    assert!(2 * drafted.steps.len() < plain.steps.len(), "{}", drafted.steps.len());
 }

@@ -59,6 +59,8 @@ pub(super) struct SchedulerEvents {
     jitter: f64,
     seed: u64,
     step_ns: u64,
+    /// The request of the last token, and when it was there.
+    last_token: Option<(u64, u64)>,
 }
 
 impl Core {
@@ -81,6 +83,7 @@ impl Core {
             jitter: 0.0,
             seed: 0,
             step_ns: 0,
+            last_token: None,
         };
         Self {
             scheduler,
@@ -246,13 +249,19 @@ impl Listener for SchedulerEvents {
 
     fn token(&mut self, id: u64, index: u32, at_ns: u64) {
         self.metrics.token(id, index, at_ns);
+        // Tokens of one request and one step are one output.
+        if self.last_token.replace((id, at_ns)) == Some((id, at_ns))
+            && self.flights.joins(id, index)
+        {
+            return;
+        }
         let late_ns = if 0.0 < self.jitter {
             let mut draws = Draws::new(self.seed ^ id, index.into(), Purpose::Jitter);
             to_u64(self.jitter * draws.unit() * self.step_ns as f64)
         } else {
             0
         };
-        let at = self.pace.moment(self.front.hand_out(at_ns).saturating_add(late_ns));
+        let at = self.pace.moment(self.front.hand_out(id, at_ns).saturating_add(late_ns));
         self.ready.extend(self.flights.token(id, index, at));
     }
 
@@ -310,11 +319,13 @@ pub struct ApiProcess {
     costs: Front,
     /// From when on it has time.
     free_ns: u64,
+    /// The request and the time of the token that was handed out last, and when it was with its client.
+    last: Option<(u64, u64, u64)>,
 }
 
 impl ApiProcess {
     pub fn new(costs: Front) -> Self {
-        Self { costs, free_ns: 0 }
+        Self { costs, free_ns: 0, last: None }
     }
 
     /// Takes a request in that comes at `now_ns`; returns when it is with the scheduler.
@@ -324,9 +335,15 @@ impl ApiProcess {
         self.work(now_ns, per_request_ns.saturating_add(tokens_ns))
     }
 
-    /// Hands a token out that is there at `now_ns`; returns when it is with the client.
-    pub fn hand_out(&mut self, now_ns: u64) -> u64 {
-        self.work(now_ns, self.costs.per_output_token_ns)
+    /// Hands a token of a request out that is there at `now_ns`; returns when it is with the client. Tokens
+    /// of one step, as speculative decoding yields them, go out together.
+    pub fn hand_out(&mut self, id: u64, now_ns: u64) -> u64 {
+        if let Some((_, _, seen_ns)) = self.last.filter(|last| (last.0, last.1) == (id, now_ns)) {
+            return seen_ns;
+        }
+        let seen_ns = self.work(now_ns, self.costs.per_output_token_ns);
+        self.last = Some((id, now_ns, seen_ns));
+        seen_ns
     }
 
     fn work(&mut self, now_ns: u64, takes_ns: u64) -> u64 {
@@ -425,7 +442,7 @@ mod front_tests {
         let mut process = ApiProcess::new(costs);
         assert_eq!(process.take_in(1_000, 5), 1_150);
         assert_eq!(process.take_in(1_050, 0), 1_250);
-        assert_eq!(process.hand_out(1_060), 1_257);
+        assert_eq!(process.hand_out(1, 1_060), 1_257);
         assert_eq!(process.take_in(1_070, 0), 1_357);
         assert_eq!(process.take_in(2_000, 1), 2_110);
     }
@@ -434,6 +451,6 @@ mod front_tests {
     fn what_costs_nothing_waits_for_nobody() {
         let mut process = ApiProcess::new(Front { per_request_ns: 50, ..Front::IMMEDIATE });
         assert_eq!(process.take_in(0, 1_000), 50);
-        assert_eq!(process.hand_out(3), 3);
+        assert_eq!(process.hand_out(1, 3), 3);
     }
 }

@@ -130,6 +130,24 @@ impl Flights {
         Some(flight.slot)
     }
 
+    /// One more token is there together with the one before it. Returns whether it goes out with that.
+    pub(crate) fn joins(&mut self, id: u64, index: u32) -> bool {
+        let Some((flight, choice)) = self.find(id) else { return false };
+        let before = index.checked_sub(1);
+        let last = flight.pending.back_mut();
+        let last = last.filter(|it| it.choice == choice && it.index == before && it.end.is_none());
+        let grown = &mut flight.choices[usize::from(choice)];
+        if flight.streamed && (last.is_none() || grown.has_backlog()) {
+            return false;
+        }
+        grown.tokens = index + 1;
+        if let Some(last) = last {
+            (last.index, last.tokens) = (Some(index), last.tokens + 1);
+            grown.queued = index + 1;
+        }
+        true
+    }
+
     /// An answer is over. Returns the slot to visit if something is to be sent to the client.
     pub(crate) fn ended(&mut self, facts: &RequestFacts, at: Moment) -> Option<usize> {
         if let Some((flight, choice)) = self.find(facts.id) {
@@ -177,7 +195,8 @@ impl Flights {
         let completes = |pending: &Pending| {
             has_several
                 || pending.end.is_some()
-                || pending.index.is_none_or(|index| index.is_multiple_of(per_event))
+                // A multiple is among its tokens.
+                || pending.index.is_none_or(|index| index % per_event < pending.tokens)
         };
         let Some(last) = flight.pending.iter().position(completes) else {
             let is_over = flight.pending.is_empty() && flight.running == 0;
@@ -261,6 +280,7 @@ mod tests {
             output_tokens: 1,
             max_tokens: 1,
             preemptions: 0,
+            drafts: crate::scheduler::Drafts::default(),
             end,
         }
     }

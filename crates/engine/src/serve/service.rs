@@ -9,8 +9,8 @@ use inferometer_model::spec::KvCacheDtype;
 use inferometer_model::whole::to_u32;
 
 use super::api::{
-    self, AnswerWriter, EmbeddingRequest, Extras, Finish, GenerationRequest, ReportForm, Serving,
-    StopFound, Usage,
+    self, AnswerWriter, EmbeddingRequest, Extras, Finish, GenerationRequest, ReportForm, Script,
+    Serving, StopFound, Usage,
 };
 use super::core::{ApiProcess, Core, Pace};
 use super::flights::{Choice, ClientEvent, Flight, FlightKey, Pending};
@@ -274,6 +274,7 @@ impl ServeOptions {
         Labels {
             model: model.to_owned(),
             max_model_len: config.max_model_len,
+            draft_tokens: config.speculation.map_or(0, |speculation| speculation.tokens),
             cache: CacheConfig {
                 block_size: config.block_size,
                 blocks: config.blocks,
@@ -352,6 +353,7 @@ struct ChoicePlan {
     eos_at: Option<u32>,
     /// Only where it ends the answer before anything else does.
     stop: Option<StopFound>,
+    min_tokens: u32,
     max_tokens: u32,
 }
 
@@ -388,7 +390,8 @@ impl Serve {
         }
         let mut ask = api::parse(api, request.body, &self.serving())?;
         self.check_room(usize::from(ask.choices()), api)?;
-        let choices = self.plan_choices(&ask)?;
+        let mut choices = self.plan_choices(&ask)?;
+        let scripts = self.scripts(api, request.body, &mut choices);
         // As in vLLM, whose responses ignore the header.
         if api != Api::Responses {
             ask.request_id = request.id_text().or(ask.request_id);
@@ -397,6 +400,7 @@ impl Serve {
         let entry = self.house.ledger.open(RequestTruth {
             streamed: ask.streamed,
             prompt_tokens: ask.prompt_tokens(),
+            right: scripts.first().and_then(|script| Some(script.as_ref()?.is_right)),
             ..RequestTruth::new(ordinal, api, request, context.received)
         });
         let ask = Rc::new(ask);
@@ -405,9 +409,12 @@ impl Serve {
         let identity = Identity { id, created_s, model: self.house.options.model_id() };
         let mut wording = AnswerWriter::new(Rc::clone(&ask), &identity, self.vocabulary)
             .reasoning(self.house.options.serve.extras.reasoning_tokens);
-        for (choice, plan) in (0..).zip(&choices) {
+        for (choice, (plan, script)) in (0..).zip(choices.iter().zip(scripts)) {
             if let Some(stop) = plan.stop {
                 wording.cut(choice, stop.kept);
+            }
+            if let Some(script) = script {
+                wording.follow(choice, script);
             }
         }
         let mut write = Write::default();
@@ -422,7 +429,7 @@ impl Serve {
             prompt: prompt.clone(),
             answer_seed: plan.seed,
             stop: StopRules {
-                min_tokens: ask.min_tokens,
+                min_tokens: plan.min_tokens,
                 eos_at: plan.eos_at,
                 stop_at: plan.stop.map(|stop| stop.tokens),
                 max_tokens: plan.max_tokens,
@@ -497,7 +504,7 @@ impl Serve {
                 // As in vLLM, the end of sequence itself is none of the least tokens.
                 let least = ask.min_tokens.saturating_add(1);
                 let eos_at = (!ask.ignore_eos).then(|| natural_length(seed).max(least));
-                ChoicePlan { seed, eos_at, stop: None, max_tokens }
+                ChoicePlan { seed, eos_at, stop: None, min_tokens: ask.min_tokens, max_tokens }
             }));
         }
         api::check_search(ask, plans.iter().map(|plan| u64::from(plan.words_at_most())).sum())?;
@@ -506,6 +513,27 @@ impl Serve {
             plan.stop = api::stop_at(ids, ask, self.vocabulary);
         }
         Ok(plans)
+    }
+
+    /// What choices say that can be right or wrong. Such an answer ends when it is said, whatever length was
+    /// asked for, as guided decoding makes it.
+    fn scripts(
+        &self,
+        api: Api,
+        body: &[u8],
+        choices: &mut [ChoicePlan],
+    ) -> Vec<Option<Rc<Script>>> {
+        let share = self.house.options.serve.extras.right_answers;
+        let share = share.filter(|_| matches!(api, Api::Chat | Api::Completions));
+        let body = share.and_then(|share| Some((serde_json::from_slice(body).ok()?, share)));
+        let write = |plan: &mut ChoicePlan| {
+            let (body, share) = body.as_ref()?;
+            let script = Script::new(body, plan.seed, *share)?;
+            plan.eos_at = Some(to_u32(script.pieces.len() as f64) + 1);
+            (plan.stop, plan.min_tokens) = (None, 0);
+            Some(script)
+        };
+        choices.iter_mut().map(write).collect()
     }
 
     /// Prompts are hashed once each, however many answers they get.

@@ -151,7 +151,7 @@ struct Wire {
 
 impl Listener for Wire {
     fn token(&mut self, id: u64, _index: u32, at_ns: u64) {
-        let due_ns = self.process.hand_out(at_ns);
+        let due_ns = self.process.hand_out(id, at_ns);
         self.due_ns.entry(id).or_default().push(due_ns);
     }
 }

@@ -1,5 +1,5 @@
-//! Short results: the JSON documents of oha and k6, which measure any HTTP server, of inference-perf and of
-//! `LLMPerf`, and the text of `MLPerf`'s load generator.
+//! Short results: the JSON documents of oha and k6, which measure any HTTP server, of inference-perf,
+//! `InferenceX` (`InferenceMAX` before) and `LLMPerf`, and the text of `MLPerf`'s load generator.
 
 use std::collections::BTreeMap;
 
@@ -86,6 +86,52 @@ pub(super) fn read_inference_perf(text: &str) -> Result<Vec<Imported>, ImportErr
             let rank =
                 |key: &str| if key == "median" { Some("50".to_owned()) } else { plain_rank(key) };
             result.latencies.extend(found.latency(&path, 1e3, rank, empty));
+        }
+    })
+}
+
+/// Throughputs are given for each GPU, and times in seconds.
+pub(super) fn read_inference_x(text: &str) -> Result<Vec<Imported>, ImportError> {
+    const LATENCIES: [(&str, LatencyKind, CountsFrom, Grain); 4] = [
+        ("ttft", LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
+        ("tpot", LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
+        ("itl", LatencyKind::Itl, CountsFrom::Output, Grain::Chunk),
+        ("e2el", LatencyKind::E2e, CountsFrom::Send, Grain::Request),
+    ];
+    read_with(text, Tool::InferenceX, |found, result| {
+        result.model = found.name("model");
+        result.backend = found.name("framework");
+        result.max_concurrency = found.small_count("conc");
+        let tp = found.small_count("tp");
+        result.tensor_parallel = tp.or_else(|| found.small_count("decode_tp"));
+        let [prefill, decode] =
+            ["num_prefill_gpu", "num_decode_gpu"].map(|it| found.small_count(it));
+        let is_split = found.is_set("is_multinode");
+        let (all, decode) = match (prefill.zip(decode), tp) {
+            (Some((prefill, decode)), _) if is_split => (prefill.checked_add(decode), Some(decode)),
+            _ => (tp, tp),
+        };
+        let mut total = |path: &str, gpus: Option<u32>| {
+            Some(found.figure(path)? * f64::from(gpus.filter(|gpus| 0 < *gpus)?))
+        };
+        result.total_token_throughput = total("tput_per_gpu", all);
+        result.output_throughput = total("output_tput_per_gpu", decode);
+        for key in ["hw", "precision", "isl", "osl", "spec_decoding", "image"] {
+            let text = found.name(key).or_else(|| found.count(key).map(|count| count.to_string()));
+            result.metadata.extend(text.map(|text| (key.to_owned(), text)));
+        }
+        for (name, kind, from, grain) in LATENCIES {
+            let mut ms = |statistic: &str| {
+                found.figure(&format!("{statistic}_{name}")).map(|seconds| seconds * 1e3)
+            };
+            let empty = ResultLatency::new(kind, from, grain);
+            let mut latency = ResultLatency { mean_ms: ms("mean"), std_ms: ms("std"), ..empty };
+            for (rank, key) in [("50", "median"), ("90", "p90"), ("95", "p95"), ("99", "p99")] {
+                let value = ms(key);
+                latency.percentiles_ms.extend(value.map(|value| (rank.to_owned(), value)));
+            }
+            let is_known = latency.mean_ms.is_some() || !latency.percentiles_ms.is_empty();
+            result.latencies.extend(is_known.then_some(latency));
         }
     })
 }

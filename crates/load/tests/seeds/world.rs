@@ -519,7 +519,7 @@ fn last_read(reads: &[Read]) -> u32 {
 fn record(flight: Flight, ended: Result<(), Failure>, now: Moment) -> RequestRecord {
     let Departure { request, intended, admitted, slot: _ } = flight.departure;
     let started = StartedRequest { id: request.id, intended, admitted, asked: request.asked() };
-    let Answer { events, comments, usage, server, finishes, done, model: _, texts: _ } =
+    let Answer { events, comments, usage, server, finishes, done, .. } =
         flight.reader.into_answer();
     let ending = match ended {
         Ok(()) => Ending::ok(flight.reads.last().map_or(now, Read::at)),

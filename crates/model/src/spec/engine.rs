@@ -78,6 +78,12 @@ pub struct EngineTable {
     pub scheduling_policy: Option<SchedulingPolicy>,
     /// Prepare the next step while one runs [default: as the profile says]
     pub async_scheduling: Option<bool>,
+    /// Tokens that speculative decoding drafts for each step, up to 16 [default: 0, none]
+    #[schemars(range(max = 16))]
+    pub num_speculative_tokens: Option<u32>,
+    /// How likely a drafted token is accepted if all before it are, from 0 to 1 [default: 0.7]
+    #[schemars(range(min = 0, max = 1))]
+    pub draft_acceptance: Option<f64>,
     /// Launch every kernel separately, without recorded graphs [default: as the profile says]
     pub enforce_eager: Option<bool>,
     /// Sigma by which step times vary, from 0 to 1 [default: as the profile says]

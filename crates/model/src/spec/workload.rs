@@ -383,6 +383,8 @@ pub enum DatasetRole {
     System,
     /// An answer: those of the server get its length.
     Answer,
+    /// The right answer, which `--expect` compares with those of the server.
+    Expected,
     OutputTokens,
     Body,
 }

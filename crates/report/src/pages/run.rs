@@ -8,10 +8,12 @@ use crate::{Files, gpus, requirements};
 use inferometer_analysis::compliance::{Compliance, compliance};
 use inferometer_analysis::machines::{ClientFigures, DeviceFigures, GpuFigures};
 use inferometer_analysis::{
-    CheckKind, ClientHealth, CounterFigures, DiallingFigures, Distribution, Figures, GaugeFigures,
-    GroupFigures, MetricValue, ReportFigures, RequestSlos, RequirementOutcome, Scalar, SloOutcome,
-    SourceFigures, SpeculationFigures, SteadyFigures, SteadyKind, Withheld, WorkerFigures,
+    AnswerFigures, CheckKind, ClientHealth, CounterFigures, DiallingFigures, Distribution, Figures,
+    GaugeFigures, GroupFigures, MetricValue, ReportFigures, RequestSlos, RequirementOutcome,
+    Scalar, SloOutcome, SourceFigures, SpeculationFigures, SteadyFigures, SteadyKind, Withheld,
+    WorkerFigures,
 };
+use inferometer_model::answer::Validity;
 use inferometer_model::observations::HttpVersion;
 
 /// The whole page, for HTML and Markdown.
@@ -136,6 +138,7 @@ fn sections(
     if !is_full {
         sections.extend(validity::failures(&rows, detail));
     }
+    sections.extend(summary.answers.as_ref().map(answers));
     sections.extend(summary.reports.as_ref().and_then(reports));
     sections.extend(server(summary).into_iter().chain(machines(summary, detail)));
     if !is_full {
@@ -634,6 +637,29 @@ fn acceptance(found: &SpeculationFigures, source: &str) -> Option<Table> {
     .table("acceptance", "", rows);
     let note = format!("Shares of all verification steps, by the server's {source}.");
     (!found.by_position.is_empty()).then(|| table.noted([note]))
+}
+
+/// How answers were judged, and why some are not valid.
+fn answers(answers: &AnswerFigures) -> Section {
+    let share = |part: u64, all: u64, share: Option<f64>, interval: Option<Interval>| {
+        let around = interval.map(|it| format!(", 95 % {}", fmt::interval_in(it, Unit::Share)));
+        let share = percent(share?);
+        Some(format!("{share} ({} of {}){}", count(part), count(all), around.unwrap_or_default()))
+    };
+    let AnswerFigures { judged, valid, compared, correct, questions, .. } = *answers;
+    let right = share(correct, compared, answers.accuracy(), answers.correct_interval);
+    let asked = (questions < compared)
+        .then(|| format!("; {} in all, some of them asked again", counted(questions, "question")));
+    let facts = Block::facts([
+        ("valid", share(valid, judged, answers.valid_share(), answers.valid_interval)),
+        ("right", right.map(|right| right + &asked.unwrap_or_default())),
+    ]);
+    let why =
+        Columns::new("Not valid because", |(why, _): &(&Validity, &u64)| Cell::text(why.text()))
+            .right("Answers", |(_, number)| Cell::number(count(**number), **number as f64))
+            .table("invalid-answers", "", answers.invalid.iter());
+    let why = (!answers.invalid.is_empty()).then(|| Block::from(why));
+    section("answers", "Answers", [facts]).with(why)
 }
 
 /// What the server reported of single requests besides times; `None` where there is nothing to say.

@@ -27,11 +27,11 @@ fn requests_are_handled_one_after_the_other() {
     front.take_in(100, 0, RequestId(0), 5);
     front.take_in(101, 1, RequestId(1), 0);
     assert_eq!(front.queue.front().map(|waiting| waiting.at_ns), Some(115));
-    assert_eq!(front.process.hand_out(101), 127);
+    assert_eq!(front.process.hand_out(1, 101), 127);
     assert_eq!(front.pass_on(114), None);
     assert_eq!(front.pass_on(115).map(|waiting| waiting.place), Some(0));
     assert_eq!(front.pass_on(200).map(|waiting| waiting.id), Some(RequestId(1)));
-    assert_eq!(front.process.hand_out(300), 302);
+    assert_eq!(front.process.hand_out(1, 300), 302);
 }
 
 use inferometer_engine::scheduler;

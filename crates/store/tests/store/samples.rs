@@ -167,6 +167,8 @@ pub(crate) fn record(id: u64) -> RequestRecord {
         done: DoneMark { seen: true, events_after: 0 },
         other_model: Some("tiny-awq".to_owned()),
         ending: Ending::ok(ms(id + 20)),
+        grade: None,
+        answer: None,
     }
 }
 

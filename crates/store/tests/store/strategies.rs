@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use inferometer_model::answer::{Grade, Validity};
 use inferometer_model::journal::{
     ClientFacts, ClockMapping, DialFailure, Dialling, LagHistogram, NotSent, RunStop,
     StartedRequest,
@@ -41,12 +42,12 @@ pub(crate) fn record() -> impl Strategy<Value = RequestRecord> {
     let answer = (option::of(connection()), option::of(head()), vec(read(), 0..5));
     let usage = (option::of(usage()), option::of(report()));
     let content = (vec(event(), 0..5), any::<u32>(), usage, vec(finish(), 0..3));
-    let end = (any::<bool>(), any::<u32>(), option::of(any::<String>()), ending());
+    let end = (any::<bool>(), any::<u32>(), option::of(any::<String>()), ending(), grade());
     (sending, answer, content, end).prop_map(|(sending, answer, content, end)| {
         let (id, attempt, intended, admitted, sent, asked) = sending;
         let (connection, head, reads) = answer;
         let (events, comments, (usage, server), finishes) = content;
-        let (seen, events_after, other_model, ending) = end;
+        let (seen, events_after, other_model, ending, grade) = end;
         RequestRecord {
             id,
             attempt,
@@ -65,8 +66,21 @@ pub(crate) fn record() -> impl Strategy<Value = RequestRecord> {
             done: DoneMark { seen, events_after },
             other_model,
             ending,
+            grade,
+            answer: None,
         }
     })
+}
+
+fn grade() -> impl Strategy<Value = Option<Grade>> {
+    let validity =
+        option::of(select(&[Validity::Valid, Validity::Cut, Validity::BadArguments][..]));
+    let parts = (validity, option::of(any::<bool>()), option::of(any::<u32>()));
+    option::of(parts.prop_map(|(validity, is_correct, question)| Grade {
+        validity,
+        is_correct,
+        question,
+    }))
 }
 
 fn moment() -> impl Strategy<Value = Moment> {

@@ -16,9 +16,9 @@ use inferometer_model::deployment::{
 use inferometer_model::observations::{Endpoint, FileFacts, Materials, Simulated, TokenizerFacts};
 use inferometer_model::record::FinishReason;
 use inferometer_model::spec::{
-    Adapters, BodySpec, Control, DatasetPart, DatasetSpec, DevicesAsked, FixedPrompt,
+    Adapters, BodySpec, Control, DatasetPart, DatasetSpec, DevicesAsked, Expect, FixedPrompt,
     MetricsSource, MixPart, SessionsSpec, Source, Spec, TargetSpec, TelemetrySpec, TraceSpec,
-    Workload,
+    Workload, Written,
 };
 use inferometer_model::stripe::{HostFacts, MergeFacts, StripeFacts, WorkerFacts, WorkerRun};
 use inferometer_model::study::{
@@ -204,7 +204,7 @@ fn redact_manifest(manifest: &mut Manifest) {
 #[rustfmt::skip]
 fn redact_spec(spec: &mut Spec) {
     let Spec {
-        target, replicas, engine, model, workload, telemetry, header_names, metadata, server_info,
+        target, replicas, engine, model, workload, telemetry, header_names, metadata, server_info, answers,
         control, api: _, load: _, seed: _, connections: _, client: _, limits: _, slos: _, price: _,
     } = spec;
     match target {
@@ -241,6 +241,9 @@ fn redact_spec(spec: &mut Spec) {
     }
     let Control { before_run, after_run, abort_on: _ } = control;
     (before_run.clear(), after_run.clear());
+    if let Some(Written(Expect::Found(pattern))) = &mut answers.expect {
+        strike(pattern);
+    }
     strike_all(header_names.iter_mut().chain(tokenizer).chain(server_info));
     metadata.retain(|key, _| AUDIT_KEYS.contains(&key.as_str()));
 }

@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use super::own_report::{OwnTimes, ReportForm};
 use super::request::GenerationRequest;
+use super::script::Script;
 use crate::framing::LAST_CHUNK;
 use crate::generation::{Envelope, Identity, usage_counts};
 use crate::http::{self, STREAM_HEAD};
@@ -124,6 +125,14 @@ impl AnswerWriter {
     pub(crate) fn reasoning(mut self, tokens: u32) -> Self {
         self.reasoning = if self.envelope.is_chat { tokens } else { 0 };
         self
+    }
+
+    /// Lets a choice say this. To be called before the first token.
+    pub(crate) fn follow(&mut self, choice: u16, script: Rc<Script>) {
+        self.reasoning = 0;
+        if let Some(choice) = self.choices.get_mut(usize::from(choice)) {
+            choice.script = Some(script);
+        }
     }
 
     /// Keeps only the first bytes of a choice's text: a stop string is going to end it. To be called
@@ -316,6 +325,7 @@ impl AnswerWriter {
 /// How far a choice's text has got.
 #[derive(Clone, Debug, Default)]
 struct Choice {
+    script: Option<Rc<Script>>,
     tokens: u32,
     /// Bytes of text so far, as if nothing were cut.
     bytes: usize,
@@ -342,14 +352,20 @@ impl Choice {
         if ends || Vocabulary::is_special(id) {
             return;
         }
-        if 0 < self.bytes {
+        let written = self.script.as_ref().and_then(|it| it.pieces.get(self.tokens as usize - 1));
+        if 0 < self.bytes && written.is_none() {
             text.push(' ');
         }
-        text.push_str(vocabulary.text(id));
+        text.push_str(written.map_or_else(|| vocabulary.text(id), String::as_str));
         let room = self.kept.map_or(usize::MAX, |kept| kept.saturating_sub(self.bytes));
         self.bytes += text.len();
         // Words are ASCII, so the text can be cut at any byte.
         text.truncate(room);
+    }
+
+    /// The tool that is called, and whether nothing of the call was said yet.
+    fn call(&self) -> Option<&str> {
+        self.script.as_ref()?.call.as_deref()
     }
 
     /// The whole text of a choice that has no token yet.
@@ -481,7 +497,11 @@ impl AnswerWriter {
         let (ask, is_chat) = (&*self.ask, self.envelope.is_chat);
         let echo = prompt_text(ask, piece.choice).filter(|_| piece.first);
         let text = repeated(ask, echo, piece.text);
-        let (name, content): (_, Json<'_>) = if is_chat {
+        let call = self.choices[usize::from(piece.choice)].call().filter(|_| is_chat);
+        let (name, content): (_, Json<'_>) = if let Some(tool) = call {
+            let tool = (piece.first).then_some(tool);
+            ("delta", members! {"tool_calls": vec![self.tool_call(tool, &text)]}.into())
+        } else if is_chat {
             let is_reasoning =
                 piece.generated.first().is_some_and(|first| first.0 < self.reasoning);
             let name = if is_reasoning { "reasoning" } else { "content" };
@@ -496,7 +516,7 @@ impl AnswerWriter {
             "logprobs": self.logprobs(piece.choice, piece.first, generated),
         };
         match piece.finish {
-            Some(finish) => choice.extend(ending(ask, finish)),
+            Some(finish) => choice.extend(ending(ask, finish, call.is_some())),
             // A chat's events have no `stop_reason` while they go on.
             None if is_chat => choice.push(("finish_reason", Json::Null)),
             None => choice.extend([("finish_reason", Json::Null), ("stop_reason", Json::Null)]),
@@ -526,11 +546,15 @@ impl AnswerWriter {
             let (thought, said) = answered.text.split_at(answered.reasoning_bytes);
             let said = if thought.is_empty() { text.clone() } else { Cow::Borrowed(said) };
             let thought = (!thought.is_empty()).then(|| Json::from(thought));
-            let message = members! {
+            let call = self.choices[usize::from(choice)].call().filter(|_| is_chat);
+            let calls = call.map(|tool| vec![self.tool_call(Some(tool), &said)]);
+            let said = if calls.is_some() { Json::Null } else { said.into() };
+            let mut message = members! {
                 "role": "assistant", "content": said, "refusal": Json::Null,
                 "annotations": Json::Null, "audio": Json::Null, "function_call": Json::Null,
                 "reasoning": thought.unwrap_or(Json::Null),
             };
+            message.extend(calls.map(|calls| ("tool_calls", calls.into())));
             let (name, content): (_, Json<'_>) =
                 if is_chat { ("message", message.into()) } else { ("text", text.into()) };
             let generated = (0..).zip(answered.ids.iter().zip(&answered.offsets));
@@ -538,7 +562,7 @@ impl AnswerWriter {
             let logprobs = self.logprobs(choice, true, generated);
             let mut json =
                 members! {"index": u32::from(choice), name: content, "logprobs": logprobs};
-            json.extend(ending(ask, answered.finish));
+            json.extend(ending(ask, answered.finish, call.is_some()));
             json.push(("token_ids", token_ids(ask.token_ids, answered.ids)));
             if !is_chat {
                 let ids = token_ids(ask.token_ids, ask.prompt_of(choice));
@@ -568,6 +592,21 @@ impl AnswerWriter {
         json.extend(absent.map(|name| (name, Json::Null)));
         json.extend(report.map(|(name, report)| (name, report.into())));
         json
+    }
+
+    /// A call of a tool, or more of its arguments where the name was sent before.
+    fn tool_call(&self, tool: Option<&str>, arguments: &str) -> Json<'static> {
+        let text = |text: &str| Json::Text(Cow::Owned(text.to_owned()));
+        let arguments = ("arguments", text(arguments));
+        let mut call = members! {"index": 0};
+        let Some(tool) = tool else {
+            call.push(("function", Json::Object(vec![arguments])));
+            return call.into();
+        };
+        let function = vec![("name", text(tool)), arguments];
+        let id = text(&format!("call_{}", self.item_id));
+        call.extend(members! {"id": id, "type": "function", "function": Json::Object(function)});
+        call.into()
     }
 
     /// Reasoning tokens of all choices together.
@@ -609,8 +648,9 @@ fn token_ids(wanted: bool, ids: &[u32]) -> Json<'static> {
     if wanted { Json::List(ids.iter().map(|id| (*id).into()).collect()) } else { Json::Null }
 }
 
-fn ending(ask: &GenerationRequest, finish: Finish) -> Members<'_> {
+fn ending(ask: &GenerationRequest, finish: Finish, is_call: bool) -> Members<'_> {
     let (finish_reason, stop_reason) = match finish {
+        Finish::EndOfSequence if is_call => ("tool_calls", Json::Null),
         Finish::Length => ("length", Json::Null),
         Finish::EndOfSequence => ("stop", Json::Null),
         Finish::StopString(which) => ("stop", stop_string(ask, which).into()),

@@ -9,9 +9,11 @@ mod answer;
 mod embeddings;
 mod own_report;
 mod request;
+mod script;
 
 pub(crate) use answer::{AnswerWriter, Finish, Usage};
 pub(crate) use embeddings::{EmbeddingRequest, detokenize, parse_embeddings, tokenize};
 pub(crate) use own_report::OwnTimes;
 pub use own_report::{Extras, ReportForm};
 pub(crate) use request::{GenerationRequest, Serving, StopFound, check_search, parse, stop_at};
+pub(crate) use script::Script;
