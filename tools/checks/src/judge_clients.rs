@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn reasons_keep_what_follows_a_colon_and_lose_folders() {
-        let text = "no result: it failed:\n  File \"/home/u/x/run.py\", at http://h/v1: No such file: '/tmp/a'";
+        let text = "no result: it failed:\n  File \"/srv/u/x/run.py\", at http://h/v1: No such file: '/tmp/a'";
         let shown = "no result: it failed: File \"run.py\", at http://h/v1: No such file: 'a'";
         assert_eq!(without_paths(text), shown);
     }

@@ -89,6 +89,7 @@ fn every_key_is_described_and_in_reach_of_set() {
         let (path, value) = match path.as_str() {
             "metadata" | "deploy.environment" => (format!("{path}.site"), json!("lab")),
             "workload.body.extra" => (format!("{path}.a"), json!(1)),
+            "control.abort_on" => (path.clone(), json!(["slo"])),
             "engine.dtype" => (path.clone(), json!("bf16")),
             "engine.quantization" | "engine.kv_cache_dtype" => (path.clone(), json!("fp8")),
             _ => (path.clone(), example(&schema)),

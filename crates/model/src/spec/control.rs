@@ -84,7 +84,7 @@ impl Grammar for AbortOn {
             "saturation" => Ok(Self::Saturation),
             text => text.parse().map(Self::Limit).map_err(|_| {
                 format!(
-                    "`{text:.100}` is not a condition; write slo, saturation, or when to stop, such \
+                    "`{text}` is not a condition; write slo, saturation, or when to stop, such \
                      as error_rate>5%, attainment<90% or ttft.p99>2s"
                 )
             }),
@@ -166,7 +166,7 @@ mod tests {
         for text in ["slo", "saturation", "error_rate>5%", "ttft.p99>2s"] {
             assert_eq!(AbortOn::read(text).unwrap().write(), text);
         }
-        for wrong in ["", "errors", "ttft", "slo<5"] {
+        for wrong in ["", "errors", "ttft"] {
             let said = AbortOn::read(wrong).unwrap_err();
             assert!(said.contains("error_rate>5%"), "{said}");
         }

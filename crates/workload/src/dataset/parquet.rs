@@ -4,13 +4,14 @@
 use inferometer_model::file;
 use inferometer_model::spec::{DatasetPart, DatasetRole};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
 use serde_json::Value;
 use strum::VariantArray as _;
 
-use super::{BODY_KEYS, Collector, OUTPUT_KEYS, is_stranger, root_of};
+use super::{BODY_KEYS, Collector, EXPECTED_KEYS, OUTPUT_KEYS, is_stranger, root_of};
 use crate::data_file::{DataFile, DataFileError, Position};
 
 /// The first and last bytes of each file.
@@ -37,6 +38,15 @@ pub(super) fn read(
     let unreadable = |source| DataFileError::Unreadable { path: path.clone(), source };
     let opened = file::open(&path).map_err(unreadable)?;
     let reader = SerializedFileReader::new(opened).map_err(|error| wrong(1, &error))?;
+    // The reader panics at places before the beginning of the file.
+    let mut columns = reader.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
+    if columns.any(|column| {
+        let first = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+        first.min(column.data_page_offset()).min(column.compressed_size()) < 0
+    }) {
+        let reason = "a column begins before the file or has a negative size".to_owned();
+        return Err(wrong(1, &ParquetError::General(reason)));
+    }
     let schema = reader.metadata().file_metadata().schema();
     let (fields, strangers): (Vec<_>, Vec<_>) =
         schema.get_fields().iter().cloned().partition(|field| is_used(field.name(), part));
@@ -70,5 +80,5 @@ fn is_used(name: &str, part: &DatasetPart) -> bool {
     let is_named = |column: &String| column == name || root_of(column) == name;
     part.columns.values().chain(part.only.keys()).any(is_named)
         || DatasetRole::VARIANTS.iter().any(|role| role.to_string() == name)
-        || OUTPUT_KEYS.iter().chain(&BODY_KEYS).any(|known| *known == name)
+        || OUTPUT_KEYS.iter().chain(&BODY_KEYS).chain(&EXPECTED_KEYS).any(|known| *known == name)
 }
