@@ -260,12 +260,14 @@ fn columns(
         for column in part.iter().copied() {
             let (Some(cell), Some(text)) = (row.get(column), texts.get(column)) else { continue };
             let room = page_width().saturating_sub(used).max(TEXT_MIN);
-            if column == last && is_text(column) && room < text.chars().count() {
+            let is_broken = column == last && is_text(column);
+            if is_broken && room < text.chars().count() {
                 line = hanging(&line, used, text);
                 line.pop();
                 break;
             }
-            let text = padded(column, &terminal_ends(text, widths[column]));
+            let width = if is_broken { room } else { widths[column] };
+            let text = padded(column, &terminal_ends(text, width));
             line += &cell.mood.map_or_else(|| text.clone(), |mood| style.paint(ink(mood), &text));
             line += "  ";
             used += widths[column] + 2;
@@ -345,7 +347,9 @@ fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
             None if page_width() < all => {
                 widths[0] = widths[0].min(NAME_MIN);
                 let room = page_width().saturating_sub(4 + widths[0]).max(TEXT_MIN);
-                return widths.into_iter().map(|width| width.min(room)).collect();
+                let shown = widths.into_iter().map(|width| width.min(room));
+                let broken = cut[last];
+                return shown.take(last).chain([broken]).collect();
             }
             _ => return cut,
         }
