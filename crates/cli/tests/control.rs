@@ -1,7 +1,5 @@
 //! What ends a run early, and what is called around it.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
-
 use crate::support;
 
 use std::collections::BTreeMap;
@@ -53,7 +51,7 @@ fn failing_at_times() -> std::net::SocketAddr {
             // A run of a second, in which the conditions are looked at.
             std::thread::sleep(Duration::from_millis(10));
         }
-        if is_measured && asked.fetch_add(1, Ordering::Relaxed) % 3 == 0 {
+        if is_measured && asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(3) {
             return http("500 Internal Server Error", "text/plain", "no");
         }
         let answer = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}"#;

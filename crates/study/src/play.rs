@@ -1319,11 +1319,13 @@ impl Restart {
         let variables =
             [("INFEROMETER_CONDITION", condition.name.as_str()), ("INFEROMETER_URL", &url)];
         let shell = Shell { flag, command, timeout, variables: &variables };
-        shell.run(clock, log, interruption).map_err(|failure| match self.is_over(clock) {
-            true => failure.hint(
+        shell.run(clock, log, interruption).map_err(|failure| {
+            if !self.is_over(clock) {
+                return failure;
+            }
+            failure.hint(
                 "give it longer with --restart-timeout, or let it start its server in the background",
-            ),
-            false => failure,
+            )
         })
     }
 }

@@ -584,18 +584,14 @@ impl Collector<'_> {
         for stranger in strangers.iter().filter(|it| is_stranger(it, part)) {
             self.ignore("key", stranger);
         }
-        match raw {
-            Some(raw) => {
-                if matches!(raw.source, RawSource::Conversation) {
-                    self.limits = Limits::SHARE_GPT;
-                }
-                self.push(raw)
-            }
-            None => {
-                self.leave_out(FEW_TURNS);
-                Ok(())
-            }
+        let Some(raw) = raw else {
+            self.leave_out(FEW_TURNS);
+            return Ok(());
+        };
+        if matches!(raw.source, RawSource::Conversation) {
+            self.limits = Limits::SHARE_GPT;
         }
+        self.push(raw)
     }
 }
 
@@ -625,7 +621,9 @@ fn renamed(
     }
     // Where it is named what to ask, other columns that could be asked are not.
     if found.iter().any(|(role, _)| ASKED.contains(&role.as_str())) {
-        ASKED.iter().for_each(|role| drop(object.remove(*role)));
+        for role in ASKED {
+            object.remove(role);
+        }
     }
     object.extend(found);
     Ok(object)
@@ -638,9 +636,8 @@ fn value_at<'o>(object: &'o Map<String, Value>, column: &str) -> Option<&'o Valu
     }
     let mut steps = column.split('.');
     let first = object.get(steps.next()?)?;
-    steps.try_fold(first, |value, step| match value {
-        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-        other => other.get(step),
+    steps.try_fold(first, |value, step| {
+        if value.is_array() { value.get(step.parse::<usize>().ok()?) } else { value.get(step) }
     })
 }
 
@@ -716,11 +713,8 @@ fn item(mut object: Map<String, Value>) -> Result<(Option<Raw>, Vec<String>), St
 
 /// A text itself, and other values as JSON.
 fn text_of(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    }
+    let text = || value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    (!value.is_null()).then(text)
 }
 
 fn messages_of(value: Value) -> Result<Vec<Message>, String> {

@@ -66,22 +66,22 @@ impl MediaMaker {
         if let Some(images) = self.images {
             let mut noise = Stream::new(seed, "images", request);
             let mut choice = Stream::new(seed, "image-choice", request);
-            made.extend((0..images.count).map(|_| match pick(&self.pictures, &mut choice) {
-                Some(url) => url.clone(),
-                None => {
-                    let (width, height) = self.size(images, &mut choice);
-                    picture(width, height, &mut noise)
+            made.extend((0..images.count).map(|_| {
+                if let Some(url) = pick(&self.pictures, &mut choice) {
+                    return url.clone();
                 }
+                let (width, height) = self.size(images, &mut choice);
+                picture(width, height, &mut noise)
             }));
         }
         if let Some((audio, seconds)) = &self.audio {
             let mut noise = Stream::new(seed, "audio", request);
-            made.extend((0..audio.count).map(|number| match pick(&self.recordings, &mut noise) {
-                Some(url) => url.clone(),
-                None => {
-                    let place = request * u64::from(audio.count) + u64::from(number);
-                    recording(seconds.draw_at(seed, "audio-seconds", place), &mut noise)
+            made.extend((0..audio.count).map(|number| {
+                if let Some(url) = pick(&self.recordings, &mut noise) {
+                    return url.clone();
                 }
+                let place = request * u64::from(audio.count) + u64::from(number);
+                recording(seconds.draw_at(seed, "audio-seconds", place), &mut noise)
             }));
         }
         made

@@ -220,7 +220,7 @@ pub(crate) struct ServeDataArguments {
     pub(crate) spec_bench_output_len: Option<u32>,
     /// Category of the questions [default: all]
     pub(crate) spec_bench_category: Option<String>,
-    /// File of the folder: qualitative or throughput_1k to throughput_32k [default: qualitative]
+    /// File of the folder: qualitative or `throughput_1k` to `throughput_32k` [default: qualitative]
     pub(crate) speed_bench_dataset_subset: Option<String>,
     /// Tokens of an answer [default: 4096]
     pub(crate) speed_bench_output_len: Option<u32>,

@@ -477,10 +477,10 @@ fn pictures(typed: &ServeDataArguments, context: Context) -> Result<Data> {
     let sizes = buckets.trim().trim_start_matches('{').trim_end_matches('}').split('(').skip(1);
     let sizes = sizes.map(|bucket| {
         let (key, share) = bucket.split_once("):")?;
-        let sides: Vec<u32> =
-            key.split(',').map(|side| side.trim().parse()).collect::<Result<_, _>>().ok()?;
+        let numbers: Vec<u32> =
+            key.split(',').map(|number| number.trim().parse()).collect::<Result<_, _>>().ok()?;
         let share: f64 = share.trim_matches([',', ' ']).parse().ok()?;
-        let [height, width, frames] = sides[..] else { return None };
+        let [height, width, frames] = numbers[..] else { return None };
         let is_known = frames == 1 || share == 0.0;
         (is_known && (0.0..=1.0).contains(&share)).then_some((ImageSize(width, height), share))
     });

@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     }
     config::announce(results.quiet);
     let spec = match &workers.spec {
-        Some(path) => read_spec(path, drafted.resolve()?.client)?,
+        Some(path) => read_spec(path, &drafted.resolve()?.client)?,
         None => with_enough_requests(drafted.resolve()?, &drafted.spec, results)?,
     };
     workers.check(&drafted, results)?;

@@ -327,12 +327,12 @@ impl Workers for Scheduled {
 }
 
 /// Of one worker's spec file, played with the cores of this machine.
-pub(crate) fn read_spec(path: &Path, own: ClientSpec) -> Result<Spec> {
+pub(crate) fn read_spec(path: &Path, own: &ClientSpec) -> Result<Spec> {
     let unread = |error: String| Failure::usage(format!("{}: {error}", path.display()));
     let text = file::read_text(path, SPEC_BYTES_MAX).map_err(|error| unread(error.to_string()))?;
     let mut spec: Spec = serde_json::from_str(&text).map_err(|error| unread(error.to_string()))?;
     if spec.client.drivers_by_load {
-        spec.client.drivers = own.drivers;
+        spec.client.drivers.clone_from(&own.drivers);
     }
     Ok(spec)
 }

@@ -444,7 +444,7 @@ fn drafts_bring_the_same_tokens_in_fewer_steps() {
             scheduler.submit(0, request, &mut witness).unwrap();
         }
         scheduler.advance(1_000 * STEP, &mut witness);
-        assert_eq!(scheduler.gauges().kv_usage, 0.0);
+        assert!(scheduler.gauges().kv_usage <= 0.0, "all blocks are free");
         (witness, scheduler.counters())
     };
     let (plain, counters) = run(None);

@@ -305,8 +305,8 @@ impl Grammar for ImageSizes {
     fn read(text: &str) -> Result<Self, String> {
         let side = |text: &str| text.trim().parse::<u32>().ok();
         let sizes = text.split(',').map(|item| {
-            let (size, weight) = item.split_once('=').unwrap_or((item, "1"));
-            let sides = size.split_once(['x', '×']).and_then(|(w, h)| side(w).zip(side(h)));
+            let (pixels, weight) = item.split_once('=').unwrap_or((item, "1"));
+            let sides = pixels.split_once(['x', '×']).and_then(|(w, h)| side(w).zip(side(h)));
             let weight = weight.trim().parse::<f64>().ok().filter(|it| it.is_finite() && 0.0 < *it);
             let ((width, height), weight) = sides.zip(weight).ok_or_else(|| {
                 format!(

@@ -91,7 +91,7 @@ pub struct SourceTable {
     #[arg(long, value_name = "NAME")]
     pub dataset_split: Option<String>,
     /// Which column is what, as PART=COLUMN: prompt, messages, conversations, system, answer,
-    /// output_tokens or body; a dot leads into lists and objects, as in prompt=turns.0; the flag may
+    /// `output_tokens` or body; a dot leads into lists and objects, as in prompt=turns.0; the flag may
     /// be repeated [default: columns of these names]
     #[arg(long, value_name = "PART=COLUMN")]
     pub dataset_column: Option<Vec<String>>,

@@ -500,14 +500,14 @@ fn sessions(summary: &Summary) -> Option<Section> {
 fn groups(summary: &Summary) -> impl Iterator<Item = Section> {
     /// Characters of a part's name.
     const NAME_MAX: usize = 16;
+    /// Characters of a URL.
+    const URL_MAX: usize = 40;
     let turns = summary.turns.iter().map(|turn| {
         let and_later = if turn.and_later { "+" } else { "" };
         group(&format!("{}{and_later}", turn.turn), &turn.figures)
     });
     let parts = summary.parts.iter();
     let parts = parts.map(|part| group(&terminal_line(&part.part, NAME_MAX), &part.figures));
-    /// Characters of a URL.
-    const URL_MAX: usize = 40;
     let urls = summary.urls.iter();
     let urls = urls.map(|url| group(&terminal_line(&url.part, URL_MAX), &url.figures));
     let groups = [

@@ -46,6 +46,9 @@ pub(super) fn locate(
     on_hub.locate(spec, hub, bytes_max).map(Some)
 }
 
+/// Chooses the files of a repository that are read, or says why none can be.
+type Choose<'c> = dyn Fn(&[String]) -> Result<Vec<String>, String> + 'c;
+
 /// A dataset on the hub, or one file of it.
 #[derive(Debug, PartialEq, Eq)]
 struct HubDataset {
@@ -89,7 +92,7 @@ impl HubDataset {
         let found = cached.as_ref().map(|it| choose(&below(&it.folder, &DATA).unwrap_or_default()));
         let (snapshot, files) = match (cached, found) {
             (Some(snapshot), Some(Ok(files))) if is_complete(&files) => (snapshot, files),
-            (_, found) => self.fetch(&of, hub, &choose, found, bytes_max)?,
+            (_, found) => Self::fetch(&of, hub, &choose, found, bytes_max)?,
         };
         // The commit says which data these were; the hash is that of the files.
         let commit = snapshot.commit.get(..12).unwrap_or(&snapshot.commit);
@@ -105,10 +108,9 @@ impl HubDataset {
 
     #[cfg_attr(not(feature = "hub"), expect(unused_variables, reason = "nothing is fetched"))]
     fn fetch(
-        &self,
         of: &Repository,
         hub: &Hub,
-        choose: &dyn Fn(&[String]) -> Result<Vec<String>, String>,
+        choose: &Choose<'_>,
         cached: Option<Result<Vec<String>, String>>,
         bytes_max: u64,
     ) -> Result<(Snapshot, Vec<String>), DatasetError> {

@@ -25,14 +25,12 @@ pub(super) fn read(
     file.is_text = false;
     let path = file.path.clone();
     let wrong = |row: u64, error: &ParquetError| {
-        let reason = match error {
-            ParquetError::General(reason) | ParquetError::NYI(reason)
-                if reason.contains("feature") =>
-            {
-                format!("{reason}; write it with Snappy, gzip or no compression")
-            }
-            other => other.to_string(),
-        };
+        let mut reason = error.to_string();
+        if let ParquetError::General(text) | ParquetError::NYI(text) = error
+            && text.contains("feature")
+        {
+            reason = format!("{text}; write it with Snappy, gzip or no compression");
+        }
         DataFileError::Wrong { path: path.clone(), place: Position::Row(row), reason }
     };
     let unreadable = |source| DataFileError::Unreadable { path: path.clone(), source };

@@ -491,7 +491,7 @@ fn mutated_parquet_is_read_or_refused() {
     let mut stream = Stream::new(1, "mutations", 0);
     for _ in 0..400 {
         let mut bytes = whole.clone();
-        for _ in 0..1 + stream.bits() % 4 {
+        for _ in 0..=(stream.bits() % 4) {
             let place = usize::try_from(stream.bits() % bytes.len() as u64).unwrap();
             bytes[place] = stream.bits().to_le_bytes()[0];
         }

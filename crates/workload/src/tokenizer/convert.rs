@@ -1,4 +1,4 @@
-//! Tokenizers in other formats, as the `tokenizer.json` that means the same: SentencePiece models,
+//! Tokenizers in other formats, as the `tokenizer.json` that means the same: `SentencePiece` models,
 //! ranks of tiktoken, and tekken.
 
 use std::collections::HashMap;
@@ -277,8 +277,9 @@ fn convert_tekken(bytes: &[u8]) -> Result<Vec<u8>, String> {
     byte_level(&in_order(tokens.collect::<Result<_, _>>()?)?, &tekken.config.pattern, &special)
 }
 
-/// What is used of a SentencePiece model, a message of protocol buffers.
+/// What is used of a `SentencePiece` model, a message of protocol buffers.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the format has them")]
 struct SentencePiece {
     pieces: Vec<Piece>,
     is_bpe: bool,
@@ -343,7 +344,7 @@ impl SentencePiece {
         let mut kind = 1;
         let mut fields = Fields(bytes);
         // A negative number is none.
-        let id = |number: u64| usize::try_from(number).ok().filter(|id| *id <= i32::MAX as usize);
+        let id = |number: u64| i32::try_from(number).ok().and_then(|id| usize::try_from(id).ok());
         while let Some((number, field)) = fields.next()? {
             match (number, field) {
                 (3, Field::Number(number)) => kind = number,

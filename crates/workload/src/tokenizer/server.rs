@@ -27,7 +27,7 @@ pub(crate) struct ServerTokenizer {
 
 const PATH: &str = "/tokenize";
 #[cfg(feature = "hub")]
-const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(60);
+const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_mins(1);
 #[cfg(feature = "hub")]
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
 /// Words whose count says how many tokens a word has, and by which the tokenizer is known again.

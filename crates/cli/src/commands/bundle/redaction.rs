@@ -240,7 +240,8 @@ fn redact_spec(spec: &mut Spec) {
         }
     }
     let Control { before_run, after_run, abort_on: _ } = control;
-    (before_run.clear(), after_run.clear());
+    before_run.clear();
+    after_run.clear();
     if let Some(Written(Expect::Found(pattern))) = &mut answers.expect {
         strike(pattern);
     }

@@ -82,7 +82,9 @@ mod hub {
         let listing = serde_json::json!({ "sha": COMMIT, "siblings": siblings }).to_string();
         let (endpoint, asked) = serve(move |path| match path {
             "/api/datasets/o/n/revision/main" => reply("200 OK", "", &listing),
-            _ if path.starts_with("/datasets/o/n/resolve/") && path.ends_with(".jsonl") => {
+            _ if path.starts_with("/datasets/o/n/resolve/")
+                && path.strip_suffix(".jsonl").is_some() =>
+            {
                 reply("200 OK", "", LINES)
             }
             _ => not_found(),

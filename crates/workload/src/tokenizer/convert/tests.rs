@@ -99,7 +99,7 @@ fn mutated_files_are_converted_or_refused() {
         let format = Format::detect(&whole);
         for _ in 0..60 {
             let mut content = whole.clone();
-            for _ in 0..1 + stream.bits() % 4 {
+            for _ in 0..=(stream.bits() % 4) {
                 let place = usize::try_from(stream.bits() % content.len() as u64).unwrap();
                 content[place] = stream.bits().to_le_bytes()[0];
             }
