@@ -235,6 +235,10 @@ impl Backlog {
             self.looks.pop_front();
         }
         let span = Self::SPAN_MIN.max(self.usual * Self::ANSWERS_LONG).max(now.elapsed / 2);
+        // Of a run of hours, only so much is remembered.
+        let oldest = self.looks.front().map_or(Duration::ZERO, |look| look.elapsed);
+        let oldest = now.elapsed.saturating_sub(oldest);
+        let span = if self.looks.len() < Self::LOOKS_MAX { span } else { span.min(oldest) };
         let from = now.elapsed.checked_sub(span)?;
         let then = self.looks.iter().rev().find(|look| look.elapsed <= from)?;
         let came = (now.started - then.started) as f64;

@@ -271,6 +271,8 @@ fn a_project_file_runs_no_command_and_gets_no_key() {
     refused("[workload]\nprompt_file = \"/etc/hostname\"\n", &run, "", "outside of the project");
     let elsewhere = "[target]\nurl = \"http://192.0.2.1:8000\"\n";
     refused(elsewhere, &run, "sk-mine", "a key or header of yours would be sent to it");
+    let replica = "[target]\nurl = \"http://localhost:9\"\nreplica = [\"http://192.0.2.1:8000\"]\n";
+    refused(replica, &run, "sk-mine", "a key or header of yours would be sent to it");
     assert!(!at.join("made").exists(), "a command was run");
 }
 

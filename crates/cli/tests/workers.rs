@@ -176,7 +176,7 @@ fn started(run: &RunDirectory) -> usize {
 #[test]
 fn what_workers_cannot_share_is_refused_before_anything_is_sent() {
     let folder = tempfile::tempdir().unwrap();
-    let refusals: [(&[&str], &str); 11] = [
+    let refusals: [(&[&str], &str); 12] = [
         (&["http://127.0.0.1:9", "--stripe", "4/4", "--start-at", "+3s"], "the last is 3"),
         (&["http://127.0.0.1:9", "--stripe", "1/4"], "--start-at"),
         (&["http://127.0.0.1:9", "--stripe", "1/4", "--start-at", "noon"], "with its time zone"),
@@ -185,6 +185,20 @@ fn what_workers_cannot_share_is_refused_before_anything_is_sent() {
         (
             &["http://127.0.0.1:9", "--stripe", "1/9", "--start-at", "+3s", "--seed", "1"],
             "9 workers cannot share 8 requests in flight",
+        ),
+        (
+            &[
+                "http://127.0.0.1:9",
+                "--stripe",
+                "1/2",
+                "--start-at",
+                "+3s",
+                "--seed",
+                "1",
+                "--abort-on",
+                "saturation",
+            ],
+            "none can judge when the run is to end",
         ),
         (
             &["http://127.0.0.1:9", "--on", "slurm", "--header", "X-Key: abc"],

@@ -116,7 +116,11 @@ impl Credentials {
             }
         }
         let key = api_key.map(|key| sensitive(API_KEY.as_str(), key)).transpose()?;
+        // What is sent has other text in the places of the placeholders.
+        let parts: Vec<Secret> =
+            varied.iter().flat_map(|(_, value)| literal_parts(value.expose())).collect();
         let secrets = api_key.into_iter().chain(extra_headers.iter().map(|(_, value)| value));
+        let secrets = secrets.chain(&parts);
         Ok(Self { headers, varied, key, redactor: Redactor::new(secrets) })
     }
 
@@ -140,6 +144,17 @@ fn sensitive(name: &str, value: &Secret) -> Result<HeaderValue, HeaderError> {
 /// What stands for the name of a request, and for that of the first request of its session, in the value
 /// of a header.
 const PLACEHOLDERS: [&str; 2] = ["{request}", "{session}"];
+/// Shorter parts of a header, and those without a digit, are words of many texts.
+const PART_MIN: usize = 12;
+
+/// What stands between the placeholders of a header, if it may be a key.
+fn literal_parts(value: &str) -> Vec<Secret> {
+    let parts = value.split(PLACEHOLDERS[0]).flat_map(|part| part.split(PLACEHOLDERS[1]));
+    let parts = parts.map(|part| part.trim_matches(|c: char| !c.is_alphanumeric()));
+    let is_secret =
+        |part: &&str| PART_MIN <= part.len() && part.contains(|c: char| c.is_ascii_digit());
+    parts.filter(is_secret).map(|part| Secret::new(part.to_owned())).collect()
+}
 
 /// All of a measured request but its body and its name, made once.
 #[derive(Clone, Debug)]
@@ -460,6 +475,14 @@ mod tests {
         let written = String::from_utf8(template.written(Vec::new(), &asked, 3)).unwrap();
         assert!(written.contains(&format!("\r\nx-session: {expected}\r\n")), "{written}");
         assert!(written.ends_with("\r\ncontent-length: 3\r\n\r\n"), "{written}");
+    }
+
+    #[test]
+    fn a_key_beside_a_placeholder_is_struck_out_where_a_server_repeats_it() {
+        let typed = ("X-Auth".to_owned(), Secret::new("sk-live-0123456-{session}"));
+        let credentials = Credentials::new(None, &[typed]).unwrap();
+        let said = credentials.redactor().redact("no key sk-live-0123456-run-5, session");
+        assert!(!said.contains("sk-live-0123456") && said.contains("session"), "{said}");
     }
 
     #[test]

@@ -90,7 +90,9 @@ impl Plan for DemandingPlan {
             Form::from_fields(&fields).map(Arc::new)
         };
         let expected = content.expected.take().filter(|_| self.expects);
-        let expected = expected.map(|text| (text, request.item));
+        // Each part of a mix numbers its entries from zero.
+        let question = request.item ^ (u32::from(request.part) << 24);
+        let expected = expected.map(|text| (text, question));
         let is_kept = self.is_kept(request.id);
         if form.is_some() || expected.is_some() || is_kept {
             content.demand = Some(Arc::new(Demand { expected, form, is_kept }));
@@ -263,7 +265,9 @@ fn validity(form: &Form, text: &str, calls: &[Call], is_cut: bool) -> Option<Val
         Form::Calls { tools, .. } => {
             let of_call = |call: &Call| {
                 let Some(schema) = tools.get(&call.name) else { return Validity::UnknownTool };
-                let arguments = serde_json::from_str::<Value>(&call.arguments);
+                // A tool without parameters may be called with nothing.
+                let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+                let arguments = serde_json::from_str::<Value>(text);
                 let is_valid = arguments.is_ok_and(|value| schema::matches(schema, &value));
                 if is_valid { Validity::Valid } else { Validity::BadArguments }
             };
@@ -305,6 +309,9 @@ impl Comparison {
                 Some(found.is_some_and(|found| (found - wanted).abs() <= *tolerance))
             }
             Self::Patterns(known) => {
+                if PATTERNS_MAX <= known.len() {
+                    known.clear();
+                }
                 let pattern = known.entry(question).or_insert_with(|| Regex::new(expected).ok());
                 pattern.as_ref().map(|pattern| pattern.is_match(text))
             }
@@ -316,6 +323,9 @@ impl Comparison {
         }
     }
 }
+
+/// Compiled patterns that are kept.
+const PATTERNS_MAX: usize = 1_024;
 
 const NUMBER: &str = r"-?[0-9][0-9,]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?";
 

@@ -252,6 +252,9 @@ impl Live {
             .and_then(|()| self.record(&planned, location, (warmed_up, host), session));
         // Also where the run failed: a profiler that was started must end.
         let ended = hooks.call("--after-run", after, &Interruption::default());
+        if log.is_file() {
+            warn_of_secrets(location.store, &log, session);
+        }
         measured.map(|run| Run { late_failure: ended.err(), ..run })
     }
 

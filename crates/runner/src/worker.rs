@@ -44,6 +44,10 @@ impl Worker {
             let what = "workers that share a plan measure one server, and each would start its own";
             return Err(Failure::usage(what).hint("start the server first, and give its URL"));
         }
+        if !spec.control.abort_on.is_empty() {
+            let what = "each worker sees its own share, so none can judge when the run is to end";
+            return Err(Failure::usage(what).hint("leave --abort-on out, or use one client"));
+        }
         let slots = whole.slots.map(|slots| u64::from(slots.get()));
         let users = (slots, "requests in flight (--concurrency, --max-concurrency)");
         for (all, what) in [users, (whole.requests, "requests")] {

@@ -94,7 +94,9 @@ impl RunStore {
         if self.secrets.longest() == 0 {
             return Ok(found);
         }
-        for path in files::paths_in(folder)? {
+        let paths =
+            if folder.is_file() { vec![folder.to_path_buf()] } else { files::paths_in(folder)? };
+        for path in paths {
             let is_exposed = path.is_file() && files::holds_secret(&path, &self.secrets)?;
             found.extend(is_exposed.then_some(path));
         }

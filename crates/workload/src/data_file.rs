@@ -99,6 +99,11 @@ const HEAD_BYTES: u64 = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl DataFile {
+    /// Bytes that may be read of it.
+    pub(crate) const fn bound(&self) -> u64 {
+        self.bound
+    }
+
     /// Its first bytes are looked at beforehand, so that a pipe is read once as well.
     pub(crate) fn open(path: &Path, bound: u64) -> Result<Self, DataFileError> {
         let unreadable = |source| DataFileError::Unreadable { path: path.to_path_buf(), source };

@@ -242,19 +242,25 @@ pub(crate) fn misspelt(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<S
 
 /// Refuses to send a key to a server that only the file of a project names.
 pub(super) fn check_key(said: &Layer, arguments: &ExperimentArguments) -> Result<()> {
-    let Some(origin) = said.origins.0.get("target.url") else { return Ok(()) };
     let Some((project, _)) = found().into_iter().find(|(_, is_project)| *is_project) else {
         return Ok(());
     };
-    let is_project = origin.starts_with(&format!("{}:", shown(&project).display()));
-    let url = at(&said.tree, "target.url").and_then(Value::as_str).unwrap_or_default();
-    let base: Option<BaseUrl> = url.parse().ok();
-    let is_here =
-        base.is_some_and(|base| ["localhost", "127.0.0.1", "[::1]"].contains(&&*base.host));
+    let project = format!("{}:", shown(&project).display());
+    let is_here = |url: &&str| {
+        let base: Option<BaseUrl> = url.parse().ok();
+        base.is_some_and(|base| ["localhost", "127.0.0.1", "[::1]"].contains(&&*base.host))
+    };
+    let foreign = said.origins.0.iter().find_map(|(key, origin)| {
+        let is_server = key == "target.url" || key.starts_with("target.replica");
+        let value = at(&said.tree, key).filter(|_| is_server && origin.starts_with(&project))?;
+        let urls = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        let url = urls.iter().filter_map(Value::as_str).find(|url| !is_here(url))?;
+        Some((origin, url))
+    });
     let has_key = std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty())
         || !arguments.headers.is_empty()
         || at(&said.tree, "target.api_key_file").is_some();
-    if is_project && has_key && !is_here {
+    if let Some((origin, url)) = foreign.filter(|_| has_key) {
         return Err(Failure::usage(format!(
             "{origin} names the server {url}, and a key or header of yours would be sent to it"
         ))

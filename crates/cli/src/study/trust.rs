@@ -51,8 +51,16 @@ pub(super) fn check(set: &SetDirectory, manifest: &SetManifest, is_trusted: bool
 
 /// What a study runs, reads or contacts; `name` is that of the value, or of the list that it is in.
 fn find_effects(name: &str, value: &Value, effects: &mut BTreeSet<String>) {
-    const NAMES: [&str; 6] =
-        ["restart", "server_info", "path", "tokenizer", "before_run", "after_run"];
+    const NAMES: [&str; 8] = [
+        "restart",
+        "server_info",
+        "path",
+        "tokenizer",
+        "before_run",
+        "after_run",
+        "image_files",
+        "files",
+    ];
     match value {
         Value::String(text) if NAMES.contains(&name) || text.contains("://") => {
             effects.insert(format!("{}: {text}", name.replace('_', " ")));

@@ -33,7 +33,9 @@ fn read_document(document: &Value, calls: &mut BTreeMap<u64, Call>) {
         if delta.is_null() { &choice["message"] } else { delta }
     });
     for (place, call) in (0_u64..).zip(message["tool_calls"].as_array().into_iter().flatten()) {
-        let (index, function) = (call["index"].as_u64().unwrap_or(place), &call["function"]);
+        let function = &call["function"];
+        // Ollama counts calls in the function.
+        let index = call["index"].as_u64().or_else(|| function["index"].as_u64()).unwrap_or(place);
         add(calls, index, &function["name"], &function["arguments"]);
     }
     // Anthropic's messages and OpenAI's responses, whole.

@@ -82,7 +82,8 @@ fn why_an_answer_is_not_valid_is_named() {
     assert_eq!(of("{\"a\":", false), Some(Validity::NotJson));
     assert_eq!(of("{\"a\":", true), Some(Validity::Cut));
     assert_eq!(of("```json\n{}\n```", false), Some(Validity::NotJson));
-    let tools = [("f".to_owned(), json!({"required": ["x"]}))].into_iter().collect();
+    let tools = [("f".to_owned(), json!({"required": ["x"]})), ("now".to_owned(), json!({}))];
+    let tools = tools.into_iter().collect();
     let form =
         |is_required| Form::Calls { tools: std::collections::BTreeMap::clone(&tools), is_required };
     let call = |name: &str, arguments: &str| {
@@ -91,6 +92,8 @@ fn why_an_answer_is_not_valid_is_named() {
     };
     assert_eq!(call("f", "{\"x\": 1}"), Some(Validity::Valid));
     assert_eq!(call("f", "{}"), Some(Validity::BadArguments));
+    assert_eq!(call("f", ""), Some(Validity::BadArguments));
+    assert_eq!(call("now", ""), Some(Validity::Valid), "no arguments are an empty object");
     assert_eq!(call("g", "{}"), Some(Validity::UnknownTool));
     assert_eq!(validity(&form(true), "no", &[], false), Some(Validity::NoCall));
     assert_eq!(validity(&form(false), "no", &[], false), None);

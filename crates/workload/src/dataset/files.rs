@@ -90,8 +90,18 @@ impl HubDataset {
         };
         let cached = hub.cached(&of);
         let found = cached.as_ref().map(|it| choose(&below(&it.folder, &DATA).unwrap_or_default()));
+        // What an earlier run left of another split is not what this one asks for.
+        let is_named = self.file.is_some() || part.split.is_some();
+        let is_sure = |files: &[String]| is_named || files.iter().all(|it| it.contains(SPLIT));
         let (snapshot, files) = match (cached, found) {
-            (Some(snapshot), Some(Ok(files))) if is_complete(&files) => (snapshot, files),
+            (Some(snapshot), Some(Ok(files))) if is_complete(&files) => {
+                let fresh = if is_sure(&files) || hub.check_online(&of).is_err() {
+                    None
+                } else {
+                    Self::fetch(&of, hub, &choose, None, bytes_max).ok()
+                };
+                fresh.unwrap_or((snapshot, files))
+            }
             (_, found) => Self::fetch(&of, hub, &choose, found, bytes_max)?,
         };
         // The commit says which data these were; the hash is that of the files.

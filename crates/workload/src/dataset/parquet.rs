@@ -55,14 +55,21 @@ pub(super) fn read(
     }
     let projection = Type::group_type_builder(schema.name()).with_fields(fields).build();
     let projection = projection.map_err(|error| wrong(1, &error))?;
-    let mut row = 0;
+    let (mut row, mut left) = (0, file.bound());
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(|error| wrong(row + 1, &error))?;
         let rows = RowIter::from_row_group(Some(projection.clone()), &*group);
         for found in rows.map_err(|error| wrong(row + 1, &error))? {
             row += 1;
             let found = found.map_err(|error| wrong(row, &error))?;
-            if let Value::Object(object) = found.to_json_value() {
+            // A few bytes of a dictionary may be a long text in each of many rows.
+            let value = found.to_json_value();
+            let bytes = value.to_string().len() as u64;
+            left = left.checked_sub(bytes).ok_or_else(|| DataFileError::TooLarge {
+                path: path.clone(),
+                bound: file.bound(),
+            })?;
+            if let Value::Object(object) = value {
                 collector.push_object(object, part, (&path, Position::Row(row)))?;
             }
             for stranger in strangers.iter().filter(|it| is_stranger(it.name(), part)) {

@@ -29,7 +29,7 @@ const PATH: &str = "/tokenize";
 #[cfg(feature = "hub")]
 const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_mins(1);
 #[cfg(feature = "hub")]
-const ANSWER_BYTES_MAX: u64 = 1 << 30;
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// Words whose count says how many tokens a word has, and by which the tokenizer is known again.
 const SAMPLE: Segment = Segment { seed: 0x636f_756e_7469_6e67, tokens: 256 };
 
@@ -43,6 +43,12 @@ impl ServerTokenizer {
     pub(crate) fn open(name: &str, with_special: bool) -> Result<Self, TokenizerError> {
         let base = name.trim_end_matches('/').trim_end_matches(PATH).trim_end_matches("/v1");
         let url = format!("{base}{PATH}");
+        // A password in the address would be stored with the run.
+        let host = base.split("://").nth(1).and_then(|rest| rest.split('/').next());
+        if host.is_some_and(|host| host.contains('@')) {
+            let reason = "an address with a user or a password is not used".to_owned();
+            return Err(TokenizerError::Server { url: "--tokenizer".to_owned(), reason });
+        }
         let facts =
             TokenizerFacts { name: "/tokenize of the server".to_owned(), sha256: String::new() };
         let mut tokenizer = Self {
@@ -64,6 +70,10 @@ impl ServerTokenizer {
 
     /// The tokens of a text; none where the server does not answer, which is noted.
     pub(crate) fn count(&self, text: &str) -> usize {
+        // After the first failure nothing is counted any more; `check` reports it.
+        if self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return 0;
+        }
         self.ask(text, self.with_special).map_or_else(
             |error| {
                 let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
