@@ -196,7 +196,7 @@ fn what_workers_cannot_share_is_refused_before_anything_is_sent() {
                 "--seed",
                 "1",
                 "--abort-on",
-                "saturation",
+                "error_rate>5%",
             ],
             "none can judge when the run is to end",
         ),
