@@ -65,7 +65,9 @@ fn passed(passed: bool) -> Result<String, String> {
 fn test() -> bool {
     cargo(["fmt", "--all", "--check"])
         && cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])
-        && run(cargo_command(["test", "--workspace"]).env("RUST_TEST_THREADS", test_threads()))
+        // Every test that fails is named, not only those of the first crate in which one does.
+        && run(cargo_command(["test", "--workspace", "--no-fail-fast"])
+            .env("RUST_TEST_THREADS", test_threads()))
         && run(cargo_command(["doc", "--workspace", "--no-deps", "--document-private-items"])
             .env("RUSTDOCFLAGS", "--deny warnings"))
 }

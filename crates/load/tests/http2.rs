@@ -141,43 +141,63 @@ const LATE_NS_MAX: u64 = 1_000_000;
 /// The kernel's clock is mapped to ours with an error that is far below this.
 const EARLY_NS_MAX: u64 = 100_000;
 
+/// A shared machine may take the core away from a client that does nothing wrong. One that is wrong
+/// is wrong every time.
+const ATTEMPTS: u32 = 8;
+
 #[test]
 #[cfg(target_os = "linux")]
 fn tokens_of_shared_connections_came_when_they_were_written() {
     for is_secured in [false, true] {
-        let written = Written::default();
-        let script = answering_in_turns(&written);
-        let (server, target) = if is_secured {
-            let server = Http2Server::serve_secured(&["h2"], script);
-            let target = secured(&server);
-            (server, target)
-        } else {
-            let server = Http2Server::serve(&[], script);
-            let target = target(&server);
-            (server, target)
-        };
-        let driven = drive_plan(Closed { requests: 12, slots: 4 }, &target, 1);
-        assert_all_ok(&driven.records);
-        assert_eq!(server.connections(), 1);
-        let mut records = driven.records;
-        // Streams are numbered in the order in which they leave.
-        records.sort_by_key(|record| (record.sent, record.id));
-        let ns = |moment| driven.clock.monotonic_ns_at(moment);
-        let written = written.lock().unwrap();
-        for (stream, record) in (1..).step_by(2).zip(&records) {
-            assert_eq!(outputs(record), 24);
-            assert!(record.reads.iter().all(|read| read.kernel.is_some()), "{:?}", record.reads);
-            let truth = written.iter().filter(|(of, ..)| *of == stream);
-            for (event, (_, before_ns, after_ns)) in record.events.iter().zip(truth) {
-                let read = &record.reads[event.read as usize];
-                let at_ns = ns(read.at());
-                // What came while the client was not looking is late by what it reports itself.
-                let width_ns = at_ns.saturating_sub(ns(read.turn));
-                assert!(*before_ns <= at_ns + EARLY_NS_MAX, "stream {stream}: {event:?} {read:?}");
-                assert!(at_ns <= after_ns + LATE_NS_MAX + width_ns, "{stream}: {event:?} {read:?}");
+        let mut late = Vec::new();
+        let is_in_time = (0..ATTEMPTS).any(|_| {
+            late = late_tokens(is_secured);
+            late.is_empty()
+        });
+        assert!(is_in_time, "secured: {is_secured}, every time: {late:?}");
+    }
+}
+
+/// Plays streams of one connection, of which no token may come early or without the kernel's time,
+/// and returns the reads whose time is later than the write by more than the record admits.
+#[cfg(target_os = "linux")]
+fn late_tokens(is_secured: bool) -> Vec<(u32, inferometer_model::record::Read)> {
+    let written = Written::default();
+    let script = answering_in_turns(&written);
+    let (server, target) = if is_secured {
+        let server = Http2Server::serve_secured(&["h2"], script);
+        let target = secured(&server);
+        (server, target)
+    } else {
+        let server = Http2Server::serve(&[], script);
+        let target = target(&server);
+        (server, target)
+    };
+    let driven = drive_plan(Closed { requests: 12, slots: 4 }, &target, 1);
+    assert_all_ok(&driven.records);
+    assert_eq!(server.connections(), 1);
+    let mut records = driven.records;
+    // Streams are numbered in the order in which they leave.
+    records.sort_by_key(|record| (record.sent, record.id));
+    let ns = |moment| driven.clock.monotonic_ns_at(moment);
+    let written = written.lock().unwrap();
+    let mut late = Vec::new();
+    for (stream, record) in (1..).step_by(2).zip(&records) {
+        assert_eq!(outputs(record), 24);
+        assert!(record.reads.iter().all(|read| read.kernel.is_some()), "{:?}", record.reads);
+        let truth = written.iter().filter(|(written, ..)| *written == stream);
+        for (event, (_, before_ns, after_ns)) in record.events.iter().zip(truth) {
+            let read = record.reads[event.read as usize];
+            let at_ns = ns(read.at());
+            assert!(*before_ns <= at_ns + EARLY_NS_MAX, "stream {stream}: {event:?} {read:?}");
+            // What came while the client was not looking is late by what it reports itself.
+            let width_ns = at_ns.saturating_sub(ns(read.turn));
+            if after_ns + LATE_NS_MAX + width_ns < at_ns {
+                late.push((stream, read));
             }
         }
     }
+    late
 }
 
 #[test]
