@@ -20,14 +20,15 @@ pub struct Demand {
     pub is_kept: bool,
 }
 
-/// The form that a request asks its answer to have.
+/// The form that a request asks its answer to have: a JSON document, a call of a tool, or either.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// A JSON document, with a schema where there is one.
-    Json(Option<Value>),
-    /// A call of one of these tools, by name with the schemas of their arguments; `is_required` where an
-    /// answer without one is wrong.
-    Calls { tools: BTreeMap<String, Value>, is_required: bool },
+pub struct Form {
+    /// The schema of the document; `true` where any will do.
+    pub document: Option<Value>,
+    /// The tools by name, with the schemas of their arguments.
+    pub tools: BTreeMap<String, Value>,
+    /// An answer without a call of a tool is wrong.
+    pub is_call_required: bool,
 }
 
 impl Form {
@@ -51,20 +52,21 @@ impl Form {
             let text = schema.as_str().and_then(|text| serde_json::from_str(text).ok());
             text.unwrap_or_else(|| schema.clone())
         });
-        if let Some(schema) = schema.filter(Value::is_object) {
-            return Some(Self::Json(Some(schema)));
-        }
         let kinds = ["response_format/type", "text/format/type", "format"];
         let is_json = |kind: &Value| matches!(kind.as_str(), Some("json_object" | "json"));
-        if kinds.iter().filter_map(|path| at(path)).any(is_json) {
-            return Some(Self::Json(None));
-        }
-        let tools: BTreeMap<String, Value> =
-            at("tools")?.as_array()?.iter().filter_map(tool).collect();
+        let is_any = kinds.iter().filter_map(|path| at(path)).any(is_json);
+        let document = schema.filter(Value::is_object).or(is_any.then_some(Value::Bool(true)));
         let choice = at("tool_choice");
         let kind = choice.and_then(|choice| choice.as_str().or_else(|| choice["type"].as_str()));
-        let is_required = matches!(kind, Some("required" | "any" | "tool" | "function"));
-        (!tools.is_empty() && kind != Some("none")).then_some(Self::Calls { tools, is_required })
+        let offered = at("tools").filter(|_| kind != Some("none")).and_then(Value::as_array);
+        let tools: BTreeMap<_, _> = offered.into_iter().flatten().filter_map(tool).collect();
+        let is_call_required =
+            !tools.is_empty() && matches!(kind, Some("required" | "any" | "tool" | "function"));
+        (document.is_some() || !tools.is_empty()).then_some(Self {
+            document,
+            tools,
+            is_call_required,
+        })
     }
 }
 
@@ -133,6 +135,11 @@ mod tests {
         Form::from_fields(fields.as_object().unwrap())
     }
 
+    fn document(schema: Value) -> Option<Form> {
+        let tools = BTreeMap::new();
+        Some(Form { document: Some(schema), tools, is_call_required: false })
+    }
+
     #[test]
     fn a_schema_is_found_where_each_api_has_it() {
         let schema = json!({"type": "object"});
@@ -144,12 +151,12 @@ mod tests {
             json!({"structured_outputs": {"json": schema}}),
             json!({"format": schema}),
         ] {
-            assert_eq!(form(&fields), Some(Form::Json(Some(schema.clone()))), "{fields}");
+            assert_eq!(form(&fields), document(schema.clone()), "{fields}");
         }
         for fields in
             [json!({"format": "json"}), json!({"response_format": {"type": "json_object"}})]
         {
-            assert_eq!(form(&fields), Some(Form::Json(None)));
+            assert_eq!(form(&fields), document(Value::Bool(true)));
         }
         assert_eq!(form(&json!({"response_format": {"type": "text"}, "top_k": 3})), None);
     }
@@ -159,14 +166,17 @@ mod tests {
         let schema = json!({"type": "object"});
         let openai = json!([{"type": "function", "function": {"name": "f", "parameters": schema}}]);
         let anthropic = json!([{"name": "f", "input_schema": schema}]);
-        let wanted = |is_required| {
-            Some(Form::Calls { tools: BTreeMap::from([("f".into(), schema.clone())]), is_required })
-        };
+        let tools = || BTreeMap::from([("f".into(), schema.clone())]);
+        let wanted =
+            |is_call_required| Some(Form { document: None, tools: tools(), is_call_required });
         assert_eq!(form(&json!({"tools": openai})), wanted(false));
         assert_eq!(form(&json!({"tools": openai, "tool_choice": "required"})), wanted(true));
         let any = json!({"type": "any"});
         assert_eq!(form(&json!({"tools": anthropic, "tool_choice": any})), wanted(true));
         assert_eq!(form(&json!({"tools": openai, "tool_choice": "none"})), None);
         assert_eq!(form(&json!({"tools": []})), None);
+        let both = json!({"tools": openai, "response_format": {"type": "json_object"}});
+        let document = Some(Value::Bool(true));
+        assert_eq!(form(&both), Some(Form { document, tools: tools(), is_call_required: false }));
     }
 }

@@ -252,26 +252,24 @@ impl Answers {
 
 /// Whether an answer has the form that was asked for; `None` where a tool need not be called.
 fn validity(form: &Form, text: &str, calls: &[Call], is_cut: bool) -> Option<Validity> {
-    let found = match form {
-        Form::Json(schema) => match serde_json::from_str::<Value>(text) {
+    let found = if !form.tools.is_empty() && !calls.is_empty() {
+        let of_call = |call: &Call| {
+            let Some(schema) = form.tools.get(&call.name) else { return Validity::UnknownTool };
+            // A tool without parameters may be called with nothing.
+            let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+            let arguments = serde_json::from_str::<Value>(text);
+            let is_valid = arguments.is_ok_and(|value| schema::matches(schema, &value));
+            if is_valid { Validity::Valid } else { Validity::BadArguments }
+        };
+        calls.iter().map(of_call).find(|it| *it != Validity::Valid).unwrap_or(Validity::Valid)
+    } else if form.is_call_required {
+        Validity::NoCall
+    } else {
+        let schema = form.document.as_ref()?;
+        match serde_json::from_str::<Value>(text) {
             Err(_) => Validity::NotJson,
-            Ok(value) if schema.as_ref().is_some_and(|it| !schema::matches(it, &value)) => {
-                Validity::OffSchema
-            }
-            Ok(_) => Validity::Valid,
-        },
-        Form::Calls { is_required: false, .. } if calls.is_empty() => return None,
-        Form::Calls { .. } if calls.is_empty() => Validity::NoCall,
-        Form::Calls { tools, .. } => {
-            let of_call = |call: &Call| {
-                let Some(schema) = tools.get(&call.name) else { return Validity::UnknownTool };
-                // A tool without parameters may be called with nothing.
-                let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-                let arguments = serde_json::from_str::<Value>(text);
-                let is_valid = arguments.is_ok_and(|value| schema::matches(schema, &value));
-                if is_valid { Validity::Valid } else { Validity::BadArguments }
-            };
-            calls.iter().map(of_call).find(|it| *it != Validity::Valid).unwrap_or(Validity::Valid)
+            Ok(value) if schema::matches(schema, &value) => Validity::Valid,
+            Ok(_) => Validity::OffSchema,
         }
     };
     let is_short = matches!(found, Validity::NotJson | Validity::NoCall | Validity::BadArguments);

@@ -32,10 +32,19 @@ fn read_document(document: &Value, calls: &mut BTreeMap<u64, Call>) {
         let delta = &choice["delta"];
         if delta.is_null() { &choice["message"] } else { delta }
     });
-    for (place, call) in (0_u64..).zip(message["tool_calls"].as_array().into_iter().flatten()) {
+    for call in message["tool_calls"].as_array().into_iter().flatten() {
         let function = &call["function"];
-        // Ollama counts calls in the function.
-        let index = call["index"].as_u64().or_else(|| function["index"].as_u64()).unwrap_or(place);
+        // Some versions of Ollama count calls in the function, others not at all.
+        let index = call["index"].as_u64().or_else(|| function["index"].as_u64());
+        let index = index.unwrap_or_else(|| {
+            let last = calls.last_key_value().map(|(index, _)| *index);
+            // A call that is not counted begins with its name.
+            if function["name"].is_string() {
+                last.map_or(0, |last| last.saturating_add(1))
+            } else {
+                last.unwrap_or(0)
+            }
+        });
         add(calls, index, &function["name"], &function["arguments"]);
     }
     // Anthropic's messages and OpenAI's responses, whole.

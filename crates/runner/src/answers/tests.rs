@@ -1,5 +1,7 @@
 //! What is valid, what is right, and what calls tools.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
@@ -75,7 +77,9 @@ fn documents_are_held_against_their_schema() {
 
 #[test]
 fn why_an_answer_is_not_valid_is_named() {
-    let json_form = Form::Json(Some(json!({"type": "object"})));
+    let document = Some(json!({"type": "object"}));
+    let json_form =
+        Form { document: document.clone(), tools: BTreeMap::new(), is_call_required: false };
     let of = |text: &str, is_cut| validity(&json_form, text, &[], is_cut);
     assert_eq!(of("{}", true), Some(Validity::Valid));
     assert_eq!(of("[]", false), Some(Validity::OffSchema));
@@ -83,9 +87,8 @@ fn why_an_answer_is_not_valid_is_named() {
     assert_eq!(of("{\"a\":", true), Some(Validity::Cut));
     assert_eq!(of("```json\n{}\n```", false), Some(Validity::NotJson));
     let tools = [("f".to_owned(), json!({"required": ["x"]})), ("now".to_owned(), json!({}))];
-    let tools = tools.into_iter().collect();
-    let form =
-        |is_required| Form::Calls { tools: std::collections::BTreeMap::clone(&tools), is_required };
+    let tools = BTreeMap::from(tools);
+    let form = |is_call_required| Form { document: None, tools: tools.clone(), is_call_required };
     let call = |name: &str, arguments: &str| {
         let call = Call { name: name.to_owned(), arguments: arguments.to_owned() };
         validity(&form(true), "", &[call], false)
@@ -97,6 +100,12 @@ fn why_an_answer_is_not_valid_is_named() {
     assert_eq!(call("g", "{}"), Some(Validity::UnknownTool));
     assert_eq!(validity(&form(true), "no", &[], false), Some(Validity::NoCall));
     assert_eq!(validity(&form(false), "no", &[], false), None);
+    // A document is asked for and tools are offered: either will do.
+    let either = Form { document, ..form(false) };
+    let called = [Call { name: "now".to_owned(), arguments: String::new() }];
+    assert_eq!(validity(&either, "", &called, false), Some(Validity::Valid));
+    assert_eq!(validity(&either, "{}", &[], false), Some(Validity::Valid));
+    assert_eq!(validity(&either, "no", &[], false), Some(Validity::NotJson));
 }
 
 #[test]
@@ -117,6 +126,10 @@ fn calls_are_read_from_every_api() {
     assert_eq!(lines(&[json!({"choices": [{"message": {"tool_calls": call}}]})]), wanted);
     let ollama = json!([{"function": {"name": "f", "arguments": {"x": 1}}}]);
     assert_eq!(lines(&[json!({"message": {"tool_calls": ollama}})]), wanted);
+    let [named, counted] = [json!({"name": "f"}), json!({"name": "f", "index": 1})];
+    let said = |function: &Value| json!({"message": {"tool_calls": [{"function": function}]}});
+    assert_eq!(lines(&[said(&named), said(&named)]).len(), 2, "each is a call of its own");
+    assert_eq!(lines(&[said(&named), said(&counted)]).len(), 2);
     let use_tool = json!({"type": "tool_use", "name": "f", "input": {"x": 1}});
     assert_eq!(lines(&[json!({"content": [{"type": "text"}, use_tool]})]), wanted);
     let begun = json!({"type": "tool_use", "name": "f", "input": {}});
