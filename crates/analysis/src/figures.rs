@@ -517,11 +517,7 @@ impl Steps {
     /// The steps of the run's course and of its gaps, from the first request that was sent, or released
     /// and never sent, to the last end; `None` without requests.
     pub(crate) fn of_charts(records: &TimeOrder<'_>) -> [Option<Self>; 2] {
-        let spans = records.iter().map(|record| (record.left(), record.ending.at));
-        let whole = |(from, to): (Moment, Moment), (left, ended): (Moment, Moment)| {
-            (from.min(left), to.max(ended))
-        };
-        let span = spans.reduce(whole);
+        let span = records.span();
         [STEPS_MAX, GAP_STEPS_MAX].map(|at_most| {
             let (from, to) = span?;
             Some(Self::between(from.as_nanos(), to.as_nanos(), at_most))

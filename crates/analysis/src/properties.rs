@@ -43,6 +43,11 @@ impl RecordFile for FailingFile {
         }))
     }
 
+    fn span(&self) -> Option<(Moment, Moment)> {
+        let ends = self.by_id.iter().map(|record| record.ending.at);
+        Some((self.in_time.first()?.left(), ends.max()?))
+    }
+
     fn read_error(&self) -> Option<&str> {
         (self.readable.load(Ordering::Relaxed) == 0).then_some("no more can be read")
     }

@@ -240,28 +240,39 @@ pub(crate) struct Talks {
 }
 
 impl Talks {
-    pub(crate) fn from_observations(observations: &Observations) -> Self {
-        // The turns of a conversation are consecutive.
+    pub(crate) fn from_observations(observations: &Observations, columns: &Columns) -> Self {
         let (mut first_turns, mut sending) = (0_u64, None);
-        let mut talk: Option<(Option<Moment>, Moment)> = None;
-        let mut talks_s = Vec::with_capacity(observations.records.len());
+        let mut talks_s = Vec::with_capacity(columns.iter().len());
+        let mut begin = |sent: Moment| {
+            let (first, last): (Moment, Moment) = sending.unwrap_or((sent, sent));
+            sending = Some((first.min(sent), last.max(sent)));
+        };
         let length_s =
             |(sent, ended): (Option<Moment>, Moment)| Some(ended.since(sent?)?.as_secs_f64());
-        for record in &observations.records {
-            if record.asked.turn == 0 {
+        if columns.iter().all(|brief| brief.is_first_turn()) {
+            // Without a conversation the records need not be read again.
+            for brief in columns.iter() {
                 first_turns += 1;
-                if let Some(sent) = record.sent {
-                    let (first, last): (Moment, Moment) = sending.unwrap_or((sent, sent));
-                    sending = Some((first.min(sent), last.max(sent)));
-                }
-                talks_s.extend(talk.take().and_then(length_s));
+                let sent = brief.sent();
+                sent.into_iter().for_each(&mut begin);
+                talks_s.extend(length_s((sent, Moment::from_nanos(brief.ended_ns))));
             }
-            talk = Some(match talk {
-                None => (record.sent, record.ending.at),
-                Some((sent, ended)) => (sent, ended.max(record.ending.at)),
-            });
+        } else {
+            // The turns of a conversation are consecutive.
+            let mut talk: Option<(Option<Moment>, Moment)> = None;
+            for record in &observations.records {
+                if record.asked.turn == 0 {
+                    first_turns += 1;
+                    record.sent.into_iter().for_each(&mut begin);
+                    talks_s.extend(talk.take().and_then(length_s));
+                }
+                talk = Some(match talk {
+                    None => (record.sent, record.ending.at),
+                    Some((sent, ended)) => (sent, ended.max(record.ending.at)),
+                });
+            }
+            talks_s.extend(talk.and_then(length_s));
         }
-        talks_s.extend(talk.and_then(length_s));
         let talks_s = Sample::new(talks_s);
         let in_slots = |slots: NonZeroU32| first_turns as f64 / f64::from(slots.get());
         let rounds = match observations.manifest.spec.load.shape {

@@ -23,7 +23,6 @@ use crate::offered_load::{Delivered, HeldByCap};
 use crate::prediction::widen;
 use crate::record::{
     FailureGroup, Measured, PartFigures, RequestRates, Tokens, TurnFigures, Window, Withheld,
-    failure_groups, finish_reasons,
 };
 use crate::reports::ReportFigures;
 use crate::run::{PlanFacts, RunFacts, SystemFacts, WorkloadFacts};
@@ -187,7 +186,7 @@ pub fn summarize(observations: &Observations) -> Summary {
     let run = RunContext::new(observations, &measured);
     let warnings = run_warnings(&run);
     let checks = run_checks(&run, &warnings);
-    let (failures, failures_not_listed) = failure_groups(observations);
+    let (failures, failures_not_listed) = measured.failures.clone();
     let manifest = &observations.manifest;
     let mut metrics: MetricValues =
         METRICS.iter().map(|metric| (*metric, metric.value(&measured))).collect();
@@ -209,7 +208,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         outcomes: measured.outcomes.clone(),
         failures,
         failures_not_listed,
-        finish_reasons: finish_reasons(&observations.records),
+        finish_reasons: measured.finish_reasons.clone(),
         workload: WorkloadFacts::from_observations(observations, measured.audit.clone()),
         plan: PlanFacts { fingerprint: manifest.fingerprints.plan.clone() },
         window: measured.extremes.window(),

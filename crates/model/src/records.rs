@@ -24,6 +24,9 @@ pub trait RecordFile: Debug + Send + Sync {
     /// be read again, they end early and `read_error` says why.
     fn read(&self, order: RecordOrder, positions: Range<usize>) -> StoredIter<'_>;
 
+    /// When the first request left and the last one ended; `None` without requests.
+    fn span(&self) -> Option<(Moment, Moment)>;
+
     /// Why the records could not be read to their end, the first time that this happened.
     fn read_error(&self) -> Option<&str>;
 }
@@ -141,6 +144,18 @@ impl<'a> TimeOrder<'a> {
 
     pub fn iter(&self) -> RecordIter<'_> {
         self.range(0..self.len())
+    }
+
+    /// From when the first request left, or was admitted and never left, to the last end; `None` without
+    /// requests.
+    pub fn span(&self) -> Option<(Moment, Moment)> {
+        match self {
+            Self::Held(records) => {
+                let ends = records.iter().map(|record| record.ending.at);
+                Some((records.first()?.left(), ends.max()?))
+            }
+            Self::Stored(file) => file.span(),
+        }
     }
 
     /// Those at these positions.

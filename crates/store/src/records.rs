@@ -35,22 +35,31 @@ struct Journal {
     offsets: Vec<u64>,
     /// Indices of `offsets` in the order of time.
     in_time: Vec<u32>,
+    /// When the first request left and the last one ended.
+    span: Option<(Moment, Moment)>,
+    /// Records that are decoded at once.
+    batch: usize,
     /// Why a record that was read before could not be read again.
     read_error: OnceLock<String>,
 }
 
 impl JournalRecords {
     /// The positions are in the order of their ids.
-    pub(crate) fn open(path: &Path, positions: &[Position]) -> Result<Self> {
+    pub(crate) fn open(path: &Path, positions: &[Position], last_end: Moment) -> Result<Self> {
         let unread = |error| StoreError::Read { path: path.to_owned(), error };
         let file = File::open(path).map_err(unread)?;
         let count = u32::try_from(positions.len());
         let count = count.map_err(|_| unread(io::Error::other("it has too many records")))?;
         let mut in_time: Vec<u32> = (0..count).collect();
         in_time.sort_unstable_by_key(|index| (positions[*index as usize].left, *index));
-        let offsets = positions.iter().map(|position| position.offset).collect();
+        let first = in_time.first().map(|index| positions[*index as usize].left);
+        let span = first.map(|first| (first, last_end));
+        let offsets: Vec<u64> = positions.iter().map(|position| position.offset).collect();
+        let bytes = offsets.iter().max().copied().unwrap_or_default();
+        let batch = BATCH_BYTES * offsets.len() as u64 / bytes.max(1);
+        let batch = in_memory(batch).clamp(BATCH_LEAST, BATCH_MOST);
         let (path, read_error) = (path.to_owned(), OnceLock::new());
-        Ok(Self(Arc::new(Journal { file, path, offsets, in_time, read_error })))
+        Ok(Self(Arc::new(Journal { file, path, offsets, in_time, span, batch, read_error })))
     }
 }
 
@@ -67,6 +76,10 @@ impl RecordFile for JournalRecords {
             return batches;
         }
         Box::new(positions.map_while(self.0.reader(order)))
+    }
+
+    fn span(&self) -> Option<(Moment, Moment)> {
+        self.0.span
     }
 
     fn read_error(&self) -> Option<&str> {
@@ -97,10 +110,12 @@ impl Journal {
 
 /// Two thirds of a pass over millions of records are their decoding: two threads keep up with it.
 const READERS_MAX: usize = 2;
-/// A record of a stream may have a hundred kilobytes.
-const BATCH: usize = 64;
+/// A record has from a hundred bytes to a hundred kilobytes: batches are of a size, and each wakes a thread.
+const BATCH_BYTES: u64 = 16 << 10;
+const BATCH_LEAST: usize = 16;
+const BATCH_MOST: usize = 128;
 /// Shorter passes are read by the thread that asks.
-const AHEAD_LEAST: usize = 100 * BATCH;
+const AHEAD_LEAST: usize = 6_400;
 
 /// Records that readers decode in turn, a batch each, before they are asked for.
 fn read_ahead(
@@ -109,15 +124,16 @@ fn read_ahead(
     positions: Range<usize>,
     readers: usize,
 ) -> io::Result<StoredIter<'static>> {
+    let batch = journal.batch;
     let begin = |reader: usize| {
         let (sender, batches) = sync_channel(1);
         let (journal, positions) = (Arc::clone(journal), positions.clone());
         thread::Builder::new().name("records".to_owned()).spawn(move || {
             let mut record = journal.reader(order);
-            for start in positions.clone().skip(reader * BATCH).step_by(readers * BATCH) {
-                let end = positions.end.min(start + BATCH);
-                let batch: Vec<RequestRecord> = (start..end).map_while(&mut record).collect();
-                if sender.send(batch).is_err() {
+            for start in positions.clone().skip(reader * batch).step_by(readers * batch) {
+                let end = positions.end.min(start + batch);
+                let decoded: Vec<RequestRecord> = (start..end).map_while(&mut record).collect();
+                if sender.send(decoded).is_err() {
                     return;
                 }
             }
@@ -128,9 +144,9 @@ fn read_ahead(
     let mut is_whole = true;
     let batches = (0..).map_while(move |number| {
         // What follows a record that cannot be read is not returned.
-        let batch = readers[number % readers.len()].recv().ok().filter(|_| is_whole)?;
-        is_whole = batch.len() == BATCH;
-        Some(batch)
+        let decoded = readers[number % readers.len()].recv().ok().filter(|_| is_whole)?;
+        is_whole = decoded.len() == batch;
+        Some(decoded)
     });
     Ok(Box::new(batches.flatten()))
 }

@@ -113,11 +113,11 @@ impl RunDirectory {
             integrity: Box::new(integrity.clone()),
         };
         ledger.check(&manifest.bounds).map_err(incomplete)?;
-        let Ledger { positions, held, not_sent, .. } = ledger;
+        let Ledger { positions, held, not_sent, last_end, .. } = ledger;
         let observations = if let Some(records) = held {
             Observations::new(manifest, records, not_sent, ending)
         } else {
-            let file = Arc::new(JournalRecords::open(&self.journal_path(), &positions)?);
+            let file = Arc::new(JournalRecords::open(&self.journal_path(), &positions, last_end)?);
             let ids = positions.iter().map(|position| position.id);
             Observations::with_file(manifest, (file, ids), not_sent, ending)
         };
@@ -446,6 +446,8 @@ struct Ledger {
     not_sent_record: Option<RequestId>,
     not_sent: Vec<NotSent>,
     ending: Option<RunEnding>,
+    /// When the last request ended.
+    last_end: Moment,
     /// The latest moment that the journal mentions.
     last: Moment,
 }
@@ -464,6 +466,7 @@ impl Ledger {
                 let (id, at) = (record.id, record.ending.at);
                 self.open.remove(&id);
                 self.positions.push(Position { id, left: record.left(), offset });
+                self.last_end = self.last_end.max(at);
                 if record.ending.outcome == Outcome::NotSent {
                     self.not_sent_record.get_or_insert(id);
                 }

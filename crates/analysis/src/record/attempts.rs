@@ -176,9 +176,13 @@ impl Brief {
         self.is_ok() && self.flags & SENT != 0
     }
 
-    /// Whether it was sent and waited for no answer of its own conversation.
-    fn begins_talk(&self) -> bool {
-        self.flags & FIRST_TURN != 0 && self.flags & SENT != 0
+    /// Whether it waited for no answer of its own conversation.
+    pub(crate) fn is_first_turn(&self) -> bool {
+        self.flags & FIRST_TURN != 0
+    }
+
+    pub(crate) fn sent(&self) -> Option<Moment> {
+        (self.flags & SENT != 0).then(|| Moment::from_nanos(self.left_ns))
     }
 
     /// Whether the client ended it on purpose, so that no share counts it.
@@ -218,7 +222,7 @@ impl Columns {
         );
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Brief> + Clone {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Brief> + Clone {
         let times = self.left_ns.iter().zip(&self.ended_ns).zip(&self.flags);
         times.map(|((left_ns, ended_ns), flags)| Brief {
             left_ns: *left_ns,
@@ -233,7 +237,8 @@ impl Columns {
 
     /// When the last request left that waited for no answer of its own conversation.
     pub(crate) fn last_first_turn_ns(&self) -> Option<u64> {
-        self.iter().filter(Brief::begins_talk).map(|request| request.left_ns).max()
+        let first_turns = self.iter().filter(Brief::is_first_turn);
+        first_turns.filter_map(|request| request.sent()).map(Moment::as_nanos).max()
     }
 
     /// The requests that left in a stretch of time.
@@ -244,7 +249,7 @@ impl Columns {
 
     /// Requests that were sent and end before they begin.
     pub(crate) fn reversed(&self) -> u64 {
-        let sent = self.iter().filter(|brief| brief.flags & SENT != 0);
+        let sent = self.iter().filter(|brief| brief.sent().is_some());
         sent.filter(|brief| brief.flight().is_none()).count() as u64
     }
 

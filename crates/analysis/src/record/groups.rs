@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use inferometer_model::journal::NotSent;
 use inferometer_model::observations::Manifest;
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::record::{FinishReason, Read};
 use inferometer_model::spec::Source;
-use inferometer_model::{Observations, Outcome, Records, RequestRecord, Spec};
+use inferometer_model::{Moment, Outcome, RequestId, RequestRecord, Spec};
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{ByMetric, METRICS, Metric};
@@ -230,59 +231,77 @@ const FINISH_REASONS_MAX: usize = 20;
 /// Stands for all finish reasons past the bound.
 const OTHER_REASONS: &str = "(other)";
 
-/// The groups with the most requests, and how many requests are in the groups left out.
-pub(crate) fn failure_groups(observations: &Observations) -> (Vec<FailureGroup>, u64) {
-    let records = observations.records.iter();
-    let failed = records.filter(|record| record.ending.outcome != Outcome::Ok).map(|record| {
+type FailureKey = (Outcome, Option<Cause>, Option<Stage>, Option<u16>);
+
+/// Requests without an `ok` answer, by how they ended; each group with when its example came.
+#[derive(Debug, Default)]
+pub(crate) struct FailureTally(BTreeMap<FailureKey, (FailureGroup, Option<(Moment, RequestId)>)>);
+
+impl FailureTally {
+    pub(crate) fn add(&mut self, record: &RequestRecord) {
         let ending = &record.ending;
+        if ending.outcome == Outcome::Ok {
+            return;
+        }
         let status = record.head.map(|head| head.status);
         let key = (ending.outcome, ending.cause, Some(ending.stage), status);
-        let message = ending.message.clone().map(|message| (ending.at, record.id, message));
-        (key, 1, ending.at, message)
-    });
-    let not_sent = observations.not_sent.iter().map(|part| {
-        let key = (Outcome::NotSent, Some(part.cause), None, None);
-        (key, part.count, part.at, None)
-    });
-    let mut groups = BTreeMap::new();
-    for (key, count, at, message) in failed.chain(not_sent) {
-        let (outcome, cause, stage, status) = key;
-        let (first_ms, last_ms) = (moment_to_ms(at), moment_to_ms(at));
-        let example = None;
-        let empty =
-            FailureGroup { outcome, cause, stage, status, count: 0, first_ms, last_ms, example };
-        let (group, earliest) = groups.entry(key).or_insert((empty, None));
-        group.count += count;
-        group.first_ms = group.first_ms.min(first_ms);
-        group.last_ms = group.last_ms.max(last_ms);
+        let (group, earliest) = self.group(key, 1, ending.at);
         // The earliest message; the id settles a tie, so that the order of records does not matter.
-        if let Some((at, id, message)) = message
-            && earliest.is_none_or(|earliest| (at, id) < earliest)
+        if let Some(message) = &ending.message
+            && earliest.is_none_or(|earliest| (ending.at, record.id) < earliest)
         {
-            *earliest = Some((at, id));
-            group.example = Some(message);
+            *earliest = Some((ending.at, record.id));
+            group.example = Some(message.clone());
         }
     }
-    // The map has sorted them by their keys; the sort is stable.
-    let mut groups: Vec<FailureGroup> = groups.into_values().map(|(group, _)| group).collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
-    let not_listed = groups.iter().skip(GROUPS_MAX).map(|group| group.count).sum();
-    groups.truncate(GROUPS_MAX);
-    (groups, not_listed)
+
+    fn group(
+        &mut self,
+        key: FailureKey,
+        count: u64,
+        at: Moment,
+    ) -> &mut (FailureGroup, Option<(Moment, RequestId)>) {
+        let (outcome, cause, stage, status) = key;
+        let (first_ms, last_ms, example) = (moment_to_ms(at), moment_to_ms(at), None);
+        let entry = self.0.entry(key).or_insert_with(|| {
+            let count = 0;
+            let group =
+                FailureGroup { outcome, cause, stage, status, count, first_ms, last_ms, example };
+            (group, None)
+        });
+        entry.0.count += count;
+        entry.0.first_ms = entry.0.first_ms.min(first_ms);
+        entry.0.last_ms = entry.0.last_ms.max(last_ms);
+        entry
+    }
+
+    /// The groups with the most requests, and how many requests are in the groups left out.
+    pub(crate) fn finish(mut self, not_sent: &[NotSent]) -> (Vec<FailureGroup>, u64) {
+        for part in not_sent {
+            let key = (Outcome::NotSent, Some(part.cause), None, None);
+            self.group(key, part.count, part.at);
+        }
+        // The map has sorted them by their keys; the sort is stable.
+        let mut groups: Vec<FailureGroup> = self.0.into_values().map(|(group, _)| group).collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+        let not_listed = groups.iter().skip(GROUPS_MAX).map(|group| group.count).sum();
+        groups.truncate(GROUPS_MAX);
+        (groups, not_listed)
+    }
 }
 
-/// How often each finish reason came, one per choice. The names are the server's, so there may be
-/// any number of them: past the bound the rarest are counted together.
-pub(crate) fn finish_reasons(records: &Records) -> BTreeMap<String, u64> {
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for record in records {
-        for finish in &record.finishes {
-            match counts.get_mut(finish.reason.name()) {
-                Some(count) => *count += 1,
-                None => drop(counts.insert(finish.reason.name().to_owned(), 1)),
-            }
+pub(crate) fn count_finish_reasons(record: &RequestRecord, counts: &mut BTreeMap<String, u64>) {
+    for finish in &record.finishes {
+        match counts.get_mut(finish.reason.name()) {
+            Some(count) => *count += 1,
+            None => drop(counts.insert(finish.reason.name().to_owned(), 1)),
         }
     }
+}
+
+/// Finish reasons by how often they came. The names are the server's, so there may be any number of
+/// them: past the bound the rarest are counted together.
+pub(crate) fn most_frequent(counts: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let rest: u64 = counts.iter().skip(FINISH_REASONS_MAX).map(|(_, count)| count).sum();

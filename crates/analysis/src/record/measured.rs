@@ -21,10 +21,10 @@ use crate::metric::{
 };
 use crate::offered_load::Delivered;
 use crate::record::{
-    Anomalies, Attempt, AttemptReader, Attempts, Basis, Columns, Concurrency, Extremes, Fluidity,
-    FluidityTally, Gaps, GroupTallies, LatencySeries, NO_TOKENS, PartFigures, RequestRates,
-    RunIntervals, Series, Tokens, TurnFigures, Widths, Withheld, busiest_second, client_lag,
-    deliveries,
+    Anomalies, Attempt, AttemptReader, Attempts, Basis, Columns, Concurrency, Extremes,
+    FailureGroup, FailureTally, Fluidity, FluidityTally, Gaps, GroupTallies, LatencySeries,
+    NO_TOKENS, PartFigures, RequestRates, RunIntervals, Series, Tokens, TurnFigures, Widths,
+    Withheld, busiest_second, client_lag, count_finish_reasons, deliveries, most_frequent,
 };
 use crate::reports::{ReportFigures, ReportTally};
 use crate::server::{CounterFigures, ServerSide};
@@ -40,6 +40,10 @@ pub(crate) struct Measured {
     pub(crate) ok: u64,
     /// How many requests ended in each outcome, zeroes included.
     pub(crate) outcomes: BTreeMap<Outcome, u64>,
+    /// The groups with the most requests, and how many requests are in the groups left out.
+    pub(crate) failures: (Vec<FailureGroup>, u64),
+    /// How often each finish reason came, one per choice.
+    pub(crate) finish_reasons: BTreeMap<String, u64>,
     pub(crate) tokens: Tokens,
     /// First sent to last ending, of requests that were sent.
     pub(crate) extremes: Extremes,
@@ -94,9 +98,8 @@ impl Measured {
 
     /// With the attempts held in memory if there are no more than this.
     pub(crate) fn gather(observations: &Observations, held_max: usize) -> Self {
-        // Those with lists of their own come first: nothing else is held yet.
+        // It has lists of its own: nothing else is held yet.
         let delivered = Delivered::from_observations(observations);
-        let talks = Talks::from_observations(observations);
         let records = observations.records.in_time_order();
         let mut pass = Pass::new(observations, &records);
         let mut columns = Columns::with_capacity(records.len());
@@ -111,6 +114,7 @@ impl Measured {
         let reader = AttemptReader::new(observations);
         let has_reports = pass.reports.has_reports();
         let attempts = Attempts { records: &records, reader, columns, held, has_reports };
+        let talks = Talks::from_observations(observations, &attempts.columns);
         pass.finish(observations, &attempts, (delivered, talks))
     }
 
@@ -146,6 +150,8 @@ struct Pass<'run> {
     answers: AnswerTally,
     groups: GroupTallies,
     outcomes: BTreeMap<Outcome, u64>,
+    failures: FailureTally,
+    finish_reasons: BTreeMap<String, u64>,
     ok: u64,
     prefilled: u128,
     /// Requests that were started and have no recorded end.
@@ -175,6 +181,8 @@ impl<'run> Pass<'run> {
             answers: AnswerTally::default(),
             groups: GroupTallies::default(),
             outcomes: Outcome::all().map(|outcome| (outcome, 0)).collect(),
+            failures: FailureTally::default(),
+            finish_reasons: BTreeMap::new(),
             ok: 0,
             prefilled: 0,
             lost: 0,
@@ -195,6 +203,8 @@ impl<'run> Pass<'run> {
         self.fluidity.add(record, output, tokens);
         self.groups.add(&attempt);
         *self.outcomes.entry(attempt.outcome).or_default() += 1;
+        self.failures.add(record);
+        count_finish_reasons(record, &mut self.finish_reasons);
         self.lost += u64::from(LittlesLaw::is_lost(record));
         if attempt.is_ok() {
             self.ok += 1;
@@ -297,7 +307,7 @@ impl<'run> Pass<'run> {
         let single = LatencySeries::gather(attempts, (&mut steady, window), basis.as_mut().ok());
         let known = basis.as_ref().ok();
         let batches = known.map(|basis| basis.batches);
-        let intervals = RunIntervals::from_attempts(attempts, known, unsent);
+        let (intervals, request_rates) = RunIntervals::from_attempts(attempts, known, unsent);
         steady.adopt(&intervals, known);
         let (series, gaps) = self.series(attempts.records, single, batches);
         let mut groups = std::mem::take(&mut self.groups);
@@ -320,6 +330,8 @@ impl<'run> Pass<'run> {
             attempted,
             ok,
             outcomes: self.outcomes,
+            failures: self.failures.finish(&observations.not_sent),
+            finish_reasons: most_frequent(self.finish_reasons),
             extremes,
             concurrency,
             busiest_second,
@@ -338,7 +350,7 @@ impl<'run> Pass<'run> {
             parts,
             urls,
             anomalies: self.anomalies,
-            request_rates: RequestRates::from_attempts(attempts, known),
+            request_rates,
             vllm,
             server,
             machines,

@@ -168,12 +168,12 @@ fn worths(attempt: &Attempt) -> [f64; 5] {
 }
 
 impl RunIntervals {
-    /// `unsent` requests were due and kept nothing.
+    /// With the rates of single requests. `unsent` requests were due and kept nothing.
     pub(crate) fn from_attempts(
         attempts: &Attempts<'_>,
         basis: Option<&Basis>,
         unsent: u64,
-    ) -> Self {
+    ) -> (Self, RequestRates) {
         let share_of = |is: fn(&Brief) -> bool, unsent: usize| {
             let share = move |brief: Brief| Cluster::single(f64::from(u8::from(is(&brief))));
             let none = std::iter::repeat_n(Cluster::single(0.0), unsent);
@@ -181,10 +181,9 @@ impl RunIntervals {
             share_interval(counted.map(share).chain(none))?.interval
         };
         let listed = usize::try_from(unsent).unwrap_or(usize::MAX).min(UNSENT_MAX);
-        let [requests, input, output, total, good] =
-            basis.map_or([None; 5], |basis| rates(attempts, basis));
+        let ([requests, input, output, total, good], request_rates) = rates(attempts, basis);
         let [prefill, decode] = basis.map_or([None; 2], |basis| speeds(attempts, basis));
-        Self {
+        let intervals = Self {
             requests,
             input,
             output,
@@ -194,24 +193,46 @@ impl RunIntervals {
             kept: share_of(Brief::meets_slos, listed),
             prefill,
             decode,
-        }
+        };
+        (intervals, request_rates)
     }
 }
 
-/// What was done per second, by the answers that the server worked on in a part of the run.
-fn rates(attempts: &Attempts<'_>, basis: &Basis) -> [Option<Interval>; 5] {
-    let worked_on = |flight: &Flight| flight.within(basis.part).is_some();
+/// In one pass: what was done per second, by the answers that the server worked on in a part of the run,
+/// and what each request saw.
+fn rates(attempts: &Attempts<'_>, basis: Option<&Basis>) -> ([Option<Interval>; 5], RequestRates) {
+    let (part, batches) = basis.map_or((0..0, 0), |it| (it.inside.clone(), it.batches));
+    let worked_on =
+        |flight: &Flight| basis.is_some_and(|basis| flight.within(basis.part).is_some());
     let ok = attempts.columns.iter().filter(Brief::is_ok);
     let flights = ok.filter_map(|brief| brief.flight()).filter(worked_on);
-    let Some(slices) = Slices::new(basis.part, flights) else { return [None; 5] };
-    let mut found: [Vec<Cluster>; 5] = std::array::from_fn(|_| slices.empty());
-    for attempt in attempts.iter().filter(Attempt::is_ok) {
-        let Some(flight) = attempt.flight().filter(worked_on) else { continue };
-        for (rates, worth) in found.iter_mut().zip(worths(&attempt)) {
-            slices.add(rates, flight, worth);
+    let slices = basis.and_then(|basis| Slices::new(basis.part, flights));
+    let empty = || slices.as_ref().map(Slices::empty).unwrap_or_default();
+    let mut found: [Vec<Cluster>; 5] = std::array::from_fn(|_| empty());
+    let (mut written, mut prompts) = (Rates::new(attempts.len()), Rates::new(attempts.len()));
+    for (position, attempt) in attempts.iter().enumerate().filter(|(_, it)| it.is_ok()) {
+        if let Some(slices) = &slices
+            && let Some(flight) = attempt.flight().filter(worked_on)
+        {
+            for (rates, worth) in found.iter_mut().zip(worths(&attempt)) {
+                slices.add(rates, flight, worth);
+            }
         }
+        let e2e_ms = attempt.latencies.get(&metric::E2E).filter(|ms| 0.0 < *ms);
+        let Some(e2e_ms) = e2e_ms else { continue };
+        let is_inside = part.contains(&position);
+        let per_s = |tokens: u64| tokens as f64 / (e2e_ms / 1e3);
+        if 0 < attempt.output.count {
+            written.push(per_s(attempt.output.count), is_inside);
+        }
+        prompts.push(per_s(attempt.input.count), is_inside);
     }
-    found.map(|rates| positive(&rates, basis.batches))
+    let intervals = match slices {
+        Some(_) => found.map(|rates| positive(&rates, batches)),
+        None => [None; 5],
+    };
+    let [generation_tps, prompt_tps] = [written, prompts].map(|rates| rates.estimate(batches));
+    (intervals, RequestRates { generation_tps, prompt_tps })
 }
 
 /// Input tokens over seconds of TTFT, and a token over seconds of TPOT.
@@ -304,24 +325,6 @@ impl Slices {
 pub struct RequestRates {
     pub generation_tps: Option<Estimate>,
     pub prompt_tps: Option<Estimate>,
-}
-
-impl RequestRates {
-    pub(crate) fn from_attempts(attempts: &Attempts<'_>, basis: Option<&Basis>) -> Self {
-        let (part, batches) = basis.map_or((0..0, 0), |it| (it.inside.clone(), it.batches));
-        let (mut written, mut prompts) = (Rates::new(attempts.len()), Rates::new(attempts.len()));
-        for (position, attempt) in attempts.iter().enumerate().filter(|(_, it)| it.is_ok()) {
-            let e2e_ms = attempt.latencies.get(&metric::E2E).filter(|ms| 0.0 < *ms);
-            let Some(e2e_ms) = e2e_ms else { continue };
-            let is_inside = part.contains(&position);
-            let per_s = |tokens: u64| tokens as f64 / (e2e_ms / 1e3);
-            if 0 < attempt.output.count {
-                written.push(per_s(attempt.output.count), is_inside);
-            }
-            prompts.push(per_s(attempt.input.count), is_inside);
-        }
-        Self { generation_tps: written.estimate(batches), prompt_tps: prompts.estimate(batches) }
-    }
 }
 
 /// A rate of each request, and which of them were sent in the basis.

@@ -1,5 +1,6 @@
 //! Tests of `outcomes`.
 
+use inferometer_model::Observations;
 use inferometer_model::journal::NotSent;
 use inferometer_model::record::{Finish, FinishReason, ResponseHead};
 
@@ -11,6 +12,12 @@ fn refused(id: u64, status: u16, at: u64, message: &str) -> RequestRecord {
     record.head = Some(ResponseHead { status, read: 0, streamed: true });
     record.ending.message = Some(message.to_owned());
     record
+}
+
+fn failure_groups(observations: &Observations) -> (Vec<FailureGroup>, u64) {
+    let mut tally = FailureTally::default();
+    observations.records.iter().for_each(|record| tally.add(&record));
+    tally.finish(&observations.not_sent)
 }
 
 #[test]
@@ -64,7 +71,9 @@ fn finish_reasons_are_bounded_and_none_is_lost() {
             record
         })
         .collect();
-    let found = finish_reasons(&records.into());
+    let mut found = BTreeMap::new();
+    records.iter().for_each(|record| count_finish_reasons(record, &mut found));
+    let found = most_frequent(found);
     assert_eq!(found["stop"], 6);
     assert_eq!(found[OTHER_REASONS], 5);
     assert_eq!(found.values().sum::<u64>(), 30);
