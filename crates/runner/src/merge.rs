@@ -9,7 +9,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use inferometer_model::fmt::count;
@@ -39,11 +41,10 @@ pub fn merge(location: RunLocation<'_>, folders: &[PathBuf], session: &Session) 
     let (first, whole, count) = (first.clone(), facts.whole, facts.stripe.count);
     let starts = stored_conversation_starts(&first.spec)?;
     let mut parts = BTreeMap::new();
-    for (directory, manifest, facts) in found {
-        let stripe = facts.stripe;
-        if let Some(part) = Part::read(directory, (manifest, facts), starts.clone(), session)?
-            && let Some(other) = parts.insert(stripe.index, part)
-        {
+    for read in read_parts(&found, starts.as_ref(), session) {
+        let Some(part) = read? else { continue };
+        let stripe = part.facts.stripe;
+        if let Some(other) = parts.insert(stripe.index, part) {
             let [a, b] = [&other, &parts[&stripe.index]].map(|it| it.directory.path().display());
             let what = format!("worker {stripe} has two runs: {a} and {b}");
             return Err(Failure::usage(what).hint("name the folder of the one that counts"));
@@ -51,6 +52,26 @@ pub fn merge(location: RunLocation<'_>, folders: &[PathBuf], session: &Session) 
     }
     let all = (0..count.get()).map(|index| Stripe { index, count }).collect();
     Merger::new(parts, all, whole, starts).write(location, first, session)
+}
+
+/// Reads as many journals at a time as there are cores.
+fn read_parts(
+    found: &[FoundRun],
+    starts: Option<&ConversationStarts>,
+    session: &Session,
+) -> Vec<Result<Option<Part>>> {
+    let at_once = thread::available_parallelism().map_or(1, usize::from);
+    let read = |run: &FoundRun| Part::read(run.clone(), starts.cloned(), session);
+    let read_group = |group: &[FoundRun]| {
+        thread::scope(|scope| {
+            let readers: Vec<_> = group.iter().map(|run| scope.spawn(move || read(run))).collect();
+            let join = |reader: thread::ScopedJoinHandle<'_, _>| {
+                reader.join().unwrap_or_else(|panic| resume_unwind(panic))
+            };
+            readers.into_iter().map(join).collect::<Vec<_>>()
+        })
+    };
+    found.chunks(at_once).flat_map(read_group).collect()
 }
 
 type FoundRun = (RunDirectory, Manifest, StripeFacts);
@@ -132,8 +153,7 @@ struct Part {
 impl Part {
     /// `None` where nothing was recorded.
     fn read(
-        directory: RunDirectory,
-        (manifest, facts): (Manifest, StripeFacts),
+        (directory, manifest, facts): FoundRun,
         starts: Option<ConversationStarts>,
         session: &Session,
     ) -> Result<Option<Self>> {

@@ -1,6 +1,7 @@
 //! What each request came to, in the order of time. Of few requests it is kept; of many it is computed
 //! again from their records in each pass, and only a few bytes of each are kept.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use inferometer_model::record::RequestedLengths;
@@ -129,19 +130,29 @@ impl Attempts<'_> {
         Box::new(self.records.range(positions).map(move |record| reader.read(&record)))
     }
 
-    /// A latency of each request; NaN where it has none.
-    fn latencies(&self, metric: &Metric) -> Vec<f64> {
+    /// Whether any request can have a latency.
+    fn shows(&self, metric: &Metric) -> bool {
         let is_hidden = metric.is_within_stream() && !self.reader.streaming;
-        if is_hidden || metric.is_telemetry && !self.has_reports {
-            return vec![f64::NAN; self.len()];
+        !is_hidden && (!metric.is_telemetry || self.has_reports)
+    }
+
+    /// Latencies of each request, in one pass; NaN where it has none.
+    fn latencies(&self, metrics: &[&Metric]) -> VecDeque<Vec<f64>> {
+        let mut columns: VecDeque<_> =
+            metrics.iter().map(|_| Vec::with_capacity(self.len())).collect();
+        for attempt in self.iter() {
+            for (metric, values) in metrics.iter().zip(&mut columns) {
+                values.push(attempt.latencies.get(metric).unwrap_or(f64::NAN));
+            }
         }
-        let mut values = Vec::with_capacity(self.len());
-        values.extend(self.iter().map(|it| it.latencies.get(metric).unwrap_or(f64::NAN)));
         // A file that cannot be read any more ends early; whoever asked for the summary learns it.
-        values.resize(self.len(), f64::NAN);
-        values
+        columns.iter_mut().for_each(|values| values.resize(self.len(), f64::NAN));
+        columns
     }
 }
+
+/// Latencies that are gathered in one pass may take so much memory.
+const GATHERED_BYTES_MAX: usize = 32 << 20;
 
 /// What is kept of every request.
 #[derive(Debug)]
@@ -268,7 +279,7 @@ impl Columns {
 pub(crate) struct LatencySeries(Vec<(&'static Metric, Option<Series>)>);
 
 impl LatencySeries {
-    /// Gathers one latency after the other: over the run, over its steady window and over the part that
+    /// Gathers a few latencies after the other: over the run, over its steady window and over the part that
     /// its confidence intervals come from, which are then those of all three.
     pub(crate) fn gather(
         attempts: &Attempts<'_>,
@@ -277,8 +288,19 @@ impl LatencySeries {
     ) -> Self {
         let part = basis.as_ref().map(|basis| (basis.inside.clone(), basis.batches));
         let (mut whole, mut inside, mut settled) = (Vec::new(), Vec::new(), Vec::new());
+        let mut shown = PER_REQUEST.into_iter().filter(|metric| attempts.shows(metric));
+        let at_once = GATHERED_BYTES_MAX / (size_of::<f64>() * attempts.len().max(1));
+        let mut gathered = VecDeque::new();
         for metric in PER_REQUEST {
-            let mut values = attempts.latencies(metric);
+            let mut values = if attempts.shows(metric) {
+                if gathered.is_empty() {
+                    let next: Vec<_> = shown.by_ref().take(at_once.max(1)).collect();
+                    gathered = attempts.latencies(&next);
+                }
+                gathered.pop_front().unwrap_or_default()
+            } else {
+                vec![f64::NAN; attempts.len()]
+            };
             if let Some((positions, batches)) = &part {
                 let own = known(values[positions.clone()].iter().copied());
                 let own = Clustered::one_each(own).distribution(Some(*batches));
