@@ -41,22 +41,23 @@ fn main() {
     divan::main();
 }
 
-#[divan::bench(args = [100], sample_count = 20, sample_size = 1)]
+#[divan::bench(args = [100], sample_count = 10, sample_size = 1)]
 fn one_shot(bencher: divan::Bencher<'_, '_>, slots: u32) {
     let server = Server::start(1);
-    let load = Load { slots, streaming: false, output_tokens: 16, requests: requests(20_000) };
+    let load = Load { slots, streaming: false, output_tokens: 16, requests: requests(100_000) };
     bencher.counter(ItemsCount::new(load.requests)).bench_local(|| server.answer(load));
 }
 
-#[divan::bench(args = [1, 8], sample_count = 20, sample_size = 1)]
+#[divan::bench(args = [1, 8], sample_count = 10, sample_size = 1)]
 fn streamed(bencher: divan::Bencher<'_, '_>, events_per_write: u32) {
     let server = Server::start(events_per_write);
-    let load = Load { slots: 64, streaming: true, output_tokens: 256, requests: requests(500) };
+    let load = Load { slots: 64, streaming: true, output_tokens: 256, requests: requests(2_500) };
     let tokens = load.requests * u64::from(load.output_tokens);
     bencher.counter(ItemsCount::new(tokens)).bench_local(|| server.answer(load));
 }
 
-/// Enough that opening the connections does not matter; as a test, enough to use each of them.
+/// Enough that opening the connections, four in a millisecond, does not matter; as a test, enough to use
+/// each of them.
 fn requests(measured: u64) -> u64 {
     let is_measured = std::env::args().any(|argument| argument == "--bench");
     if is_measured { measured } else { 200 }

@@ -102,12 +102,13 @@ fn printed(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
 }
 
-/// The first word with a digit and a dot, behind what some tools print before it.
+/// The last word with a digit and a dot of the first line that has one, behind what some tools print before.
 fn version_in(printed: &str) -> String {
     let is_version = |word: &&str| {
         word.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()) && word.contains('.')
     };
-    let found = printed.split_whitespace().rfind(is_version).unwrap_or("unknown");
+    let found = printed.lines().find_map(|line| line.split_whitespace().rfind(is_version));
+    let found = found.unwrap_or("unknown");
     found.trim_start_matches('v').to_owned()
 }
 

@@ -15,7 +15,7 @@ pub mod mutation;
 
 use std::future::Future;
 use std::io::Cursor;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
@@ -40,6 +40,7 @@ use inferometer_store::{Framed, JournalReader, JournalWriter};
 use inferometer_target::list_models;
 use inferometer_target::metrics::read_reply;
 use inferometer_target::system::ask_server;
+use inferometer_workload::tokenizer::Tokenizer;
 use inferometer_workload::{Inputs, make_plan};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -53,7 +54,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> bool,
 }
 
-pub static TARGETS: [Target; 12] = [
+pub static TARGETS: [Target; 14] = [
     Target { name: "http1", run: http1 },
     Target { name: "sse", run: sse },
     Target { name: "answer", run: answer },
@@ -61,6 +62,8 @@ pub static TARGETS: [Target; 12] = [
     Target { name: "server", run: server },
     Target { name: "experiment", run: experiment },
     Target { name: "sessions", run: sessions },
+    Target { name: "dataset", run: dataset },
+    Target { name: "tokenizer", run: tokenizer },
     Target { name: "import", run: import },
     Target { name: "published", run: published },
     Target { name: "journal", run: journal },
@@ -199,14 +202,46 @@ pub fn experiment(data: &[u8]) -> bool {
 
 /// Recorded sessions, by the format that their beginning shows.
 pub fn sessions(data: &[u8]) -> bool {
-    let path = std::env::temp_dir().join(format!("inferometer-fuzz-{}", std::process::id()));
+    with_file("", data, |path| {
+        plans(SourceTable { sessions: Some(path.to_owned()), ..SourceTable::default() })
+    })
+}
+
+/// Datasets, by their beginning or by the ending of their name, which the first byte chooses.
+pub fn dataset(data: &[u8]) -> bool {
+    let Some((choice, data)) = data.split_first() else { return false };
+    let endings = ["", ".csv", ".txt"];
+    with_file(endings[usize::from(*choice) % endings.len()], data, |path| {
+        plans(SourceTable { dataset: Some(path.to_owned()), ..SourceTable::default() })
+    })
+}
+
+/// Tokenizers: `tokenizer.json`, SentencePiece models, tiktoken ranks and tekken files.
+pub fn tokenizer(data: &[u8]) -> bool {
+    let opened = with_file("", data, |path| Tokenizer::open(&path.display().to_string()));
+    if let Ok(tokenizer) = &opened {
+        let ids = tokenizer.encode("Some text, 1234 numbers and ünïcödé.");
+        tokenizer.decode(&ids);
+    }
+    opened.is_ok()
+}
+
+/// A file of these bytes, as long as it is read.
+fn with_file<T>(ending: &str, data: &[u8], read: impl FnOnce(&Path) -> T) -> T {
+    let name = format!("inferometer-fuzz-{}{ending}", std::process::id());
+    let path = std::env::temp_dir().join(name);
     std::fs::write(&path, data).unwrap();
-    let source = SourceTable { sessions: Some(path.clone()), ..SourceTable::default() };
+    let found = read(&path);
+    std::fs::remove_file(&path).unwrap();
+    found
+}
+
+/// Whether a plan with requests can be made of a source.
+fn plans(source: SourceTable) -> bool {
     let workload = WorkloadTable { source, seed: Some(1), ..WorkloadTable::default() };
     let load = LoadTable { concurrency: Some(2), ..LoadTable::default() };
     let spec = SpecDraft { workload, load, ..SpecDraft::default() }.resolve().unwrap();
     let inputs = Inputs::gather(&spec);
-    std::fs::remove_file(&path).unwrap();
     inputs.is_ok_and(|inputs| !make_plan(&spec, &inputs).1.plan.is_empty())
 }
 

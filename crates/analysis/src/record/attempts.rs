@@ -152,7 +152,7 @@ impl Attempts<'_> {
 }
 
 /// Latencies that are gathered in one pass may take so much memory.
-const GATHERED_BYTES_MAX: usize = 32 << 20;
+const GATHERED_BYTES_MAX: usize = 24 << 20;
 
 /// What is kept of every request.
 #[derive(Debug)]

@@ -240,7 +240,8 @@ pub(crate) struct FailureTally(BTreeMap<FailureKey, (FailureGroup, Option<(Momen
 impl FailureTally {
     pub(crate) fn add(&mut self, record: &RequestRecord) {
         let ending = &record.ending;
-        if ending.outcome == Outcome::Ok {
+        // What the client ended itself, as it was asked to, did not fail.
+        if matches!(ending.outcome, Outcome::Ok | Outcome::Abandoned) {
             return;
         }
         let status = record.head.map(|head| head.status);

@@ -9,7 +9,7 @@ use inferometer_analysis::client_judgement::{Grade, JudgedLoad, TrueLoad, judge_
 use inferometer_analysis::tool_result::{
     CountsFrom, Grain, LatencyKind, ResultLatency, ToolResult,
 };
-use inferometer_analysis::{Probability, Sample};
+use inferometer_analysis::{Probability, Sample, Summary};
 use inferometer_engine::Mode;
 use inferometer_engine::corpus::{Case, corpus};
 use inferometer_engine::truth::{Ended, RequestTruth, Truth};
@@ -310,10 +310,15 @@ fn report_of(
         is_json && !is_ours
     };
     let mut files = report_files::files_below(place).unwrap_or_default();
+    // Our own client stores its run, and what it prints may have another tool's definitions.
+    let stored = files.iter().find(|path| path.ends_with("summary.json"));
+    let stored = stored.and_then(|path| read_at_most(path, RESULT_BYTES_MAX).ok()?);
+    let stored = stored.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
     files.retain(is_result);
     files.truncate(FILES_MAX);
     files.sort_by_key(|path| !path.ends_with("result.json"));
-    let found = files.iter().find_map(from_file);
+    let found = stored.map(|summary| ToolResult::from_summary(&summary));
+    let found = found.or_else(|| files.iter().find_map(from_file));
     let found = found.or_else(|| read(printed.as_ref().ok()?.as_bytes()));
     found.ok_or_else(|| match printed {
         Ok(_) => "it ended well and left no result that can be read".to_owned(),

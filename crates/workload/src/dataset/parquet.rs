@@ -29,7 +29,7 @@ pub(super) fn read(
         if let ParquetError::General(text) | ParquetError::NYI(text) = error
             && text.contains("feature")
         {
-            reason = format!("{text}; write it with Snappy, gzip or no compression");
+            reason = format!("{text}; write it with Snappy, zstd, gzip, LZ4 or no compression");
         }
         DataFileError::Wrong { path: path.clone(), place: Position::Row(row), reason }
     };

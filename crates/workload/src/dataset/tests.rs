@@ -432,6 +432,17 @@ fn parquet_is_read_by_the_columns_that_are_named() {
 }
 
 #[test]
+fn parquet_is_read_in_every_compression() {
+    let plain = questions(&[(DatasetRole::Prompt, "question")]).unwrap();
+    for codec in ["zstd", "lz4"] {
+        let path = QUESTIONS.replace(".parquet", &format!("-{codec}.parquet"));
+        let mut spec = spec(Path::new(&path));
+        spec.part.columns = [(DatasetRole::Prompt, "question".to_owned())].into();
+        assert_eq!(read(&spec, &by_words()).unwrap().items, plain.items, "{codec}");
+    }
+}
+
+#[test]
 fn broken_parquet_is_refused_with_its_columns() {
     let said = questions(&[(DatasetRole::Prompt, "turns.9")]).unwrap_err().to_string();
     assert!(said.contains("row 1") && said.contains("turns.9"), "{said}");
