@@ -56,8 +56,8 @@ fn streamed(bencher: divan::Bencher<'_, '_>, events_per_write: u32) {
     bencher.counter(ItemsCount::new(tokens)).bench_local(|| server.answer(load));
 }
 
-/// Enough that opening the connections, four in a millisecond, does not matter; as a test, enough to use
-/// each of them.
+/// Enough that opening the connections at the start, four each millisecond, does not matter; as a test,
+/// enough to use each of them.
 fn requests(measured: u64) -> u64 {
     let is_measured = std::env::args().any(|argument| argument == "--bench");
     if is_measured { measured } else { 200 }

@@ -276,6 +276,11 @@ fn a_client_that_reports_what_it_did_not_measure_is_found() {
     assert!(code == Some(4) && page.contains("did not end within"), "{page}");
     let (code, page) = judge(&["--preset", "inferometer", "--badge", "badge.svg"]);
     assert_eq!(code, Some(0), "{page}");
+    // By the definitions of what `bench serve` prints, the role would be the first token.
+    let ours = ["judge", "--only", "role-first", "--quiet", "--json", "--preset", "inferometer"];
+    let judged: Value = serde_json::from_slice(&output(&ours, folder.path()).stdout).unwrap();
+    let load = &judged["loads"][0];
+    assert!(load["grade"] == "A" || load["is_untimed"] == true, "{load}");
     assert!(fs::read_to_string(folder.path().join("badge.svg")).unwrap().starts_with("<svg"));
     let refused = output(&["judge", "--preset", "nothing"], folder.path());
     assert!(refused.status.code() == Some(2) && text(&refused.stderr).contains("guidellm"));

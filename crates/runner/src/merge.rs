@@ -41,8 +41,9 @@ pub fn merge(location: RunLocation<'_>, folders: &[PathBuf], session: &Session) 
     let (first, whole, count) = (first.clone(), facts.whole, facts.stripe.count);
     let starts = stored_conversation_starts(&first.spec)?;
     let mut parts = BTreeMap::new();
-    for read in read_parts(&found, starts.as_ref(), session) {
-        let Some(part) = read? else { continue };
+    for (part, warning) in read_parts(&found, starts.as_ref())? {
+        warning.into_iter().for_each(|text| session.warn(text));
+        let Some(part) = part else { continue };
         let stripe = part.facts.stripe;
         if let Some(other) = parts.insert(stripe.index, part) {
             let [a, b] = [&other, &parts[&stripe.index]].map(|it| it.directory.path().display());
@@ -54,24 +55,31 @@ pub fn merge(location: RunLocation<'_>, folders: &[PathBuf], session: &Session) 
     Merger::new(parts, all, whole, starts).write(location, first, session)
 }
 
-/// Reads as many journals at a time as there are cores.
+/// Each journal is read by a thread, of which so many run at a time.
+const READERS_MAX: usize = 4;
+
+/// The parts in the order of their workers, each with a warning about it.
 fn read_parts(
     found: &[FoundRun],
     starts: Option<&ConversationStarts>,
-    session: &Session,
-) -> Vec<Result<Option<Part>>> {
-    let at_once = thread::available_parallelism().map_or(1, usize::from);
-    let read = |run: &FoundRun| Part::read(run.clone(), starts.cloned(), session);
-    let read_group = |group: &[FoundRun]| {
+) -> Result<Vec<(Option<Part>, Option<String>)>> {
+    let at_once = thread::available_parallelism().map_or(1, usize::from).min(READERS_MAX);
+    let mut parts = Vec::with_capacity(found.len());
+    for group in found.chunks(at_once) {
         thread::scope(|scope| {
-            let readers: Vec<_> = group.iter().map(|run| scope.spawn(move || read(run))).collect();
-            let join = |reader: thread::ScopedJoinHandle<'_, _>| {
-                reader.join().unwrap_or_else(|panic| resume_unwind(panic))
+            let read = |run: &FoundRun| Part::read(run.clone(), starts.cloned());
+            let begin = |run| {
+                let reader = thread::Builder::new().name("worker's run".to_owned());
+                reader.spawn_scoped(scope, move || read(run)).map_err(Failure::from_error)
             };
-            readers.into_iter().map(join).collect::<Vec<_>>()
-        })
-    };
-    found.chunks(at_once).flat_map(read_group).collect()
+            let readers = group.iter().map(begin).collect::<Result<Vec<_>>>()?;
+            for reader in readers {
+                parts.push(reader.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+            }
+            Ok::<_, Failure>(())
+        })?;
+    }
+    Ok(parts)
 }
 
 type FoundRun = (RunDirectory, Manifest, StripeFacts);
@@ -106,6 +114,8 @@ fn find_runs(folders: &[PathBuf]) -> Result<Vec<FoundRun>> {
         }
     }
     found.sort_by(|a, b| (a.2.stripe.index, a.0.path()).cmp(&(b.2.stripe.index, b.0.path())));
+    // A folder may be named beside one that holds it.
+    found.dedup_by(|a, b| a.0.path() == b.0.path());
     Ok(found)
 }
 
@@ -151,27 +161,29 @@ struct Part {
 }
 
 impl Part {
-    /// `None` where nothing was recorded.
+    /// With a warning where the worker died; without a part where nothing was recorded.
     fn read(
         (directory, manifest, facts): FoundRun,
         starts: Option<ConversationStarts>,
-        session: &Session,
-    ) -> Result<Option<Self>> {
+    ) -> Result<(Option<Self>, Option<String>)> {
         let stripe = facts.stripe;
         let about =
             |error: StoreError| Failure::from_usage(error).about(&format!("worker {stripe}"));
+        let mut warning = None;
         if directory.state() == RunState::Unfinished {
             match directory.recover() {
                 Ok(recovery) => {
                     let [cancelled, not_sent] = [recovery.cancelled, recovery.not_sent].map(count);
-                    session.warn(format!(
+                    warning = Some(format!(
                         "worker {stripe} died: of its requests, {cancelled} were in flight and \
                          {not_sent} were not sent"
                     ));
                 }
                 Err(StoreError::NothingRecorded { .. }) => {
-                    session.warn(format!("worker {stripe} died before it sent a request"));
-                    return Ok(None);
+                    return Ok((
+                        None,
+                        Some(format!("worker {stripe} died before it sent a request")),
+                    ));
                 }
                 Err(error) => return Err(about(error)),
             }
@@ -185,7 +197,8 @@ impl Part {
         let joined = late.map(|part| part.at).max();
         let ids = StripeIds::new(stripe, starts);
         let later = Duration::ZERO;
-        Ok(Some(Self { directory, manifest, facts, stored, ids, began, joined, later }))
+        let part = Self { directory, manifest, facts, stored, ids, began, joined, later };
+        Ok((Some(part), warning))
     }
 
     fn client(&self) -> &ClientFacts {

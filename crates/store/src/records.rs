@@ -110,7 +110,8 @@ impl Journal {
 
 /// Two thirds of a pass over millions of records are their decoding: two threads keep up with it.
 const READERS_MAX: usize = 2;
-/// A record has from a hundred bytes to a hundred kilobytes: batches are of a size, and each wakes a thread.
+/// A record has from a hundred bytes to a hundred kilobytes. Batches are bounded by their bytes, and not too
+/// short, because each of them wakes a thread.
 const BATCH_BYTES: u64 = 16 << 10;
 const BATCH_LEAST: usize = 16;
 const BATCH_MOST: usize = 128;

@@ -226,13 +226,14 @@ pub fn tokenizer(data: &[u8]) -> bool {
     opened.is_ok()
 }
 
-/// A file of these bytes, as long as it is read.
+/// A file of these bytes in a folder of its own, as long as it is read.
 fn with_file<T>(ending: &str, data: &[u8], read: impl FnOnce(&Path) -> T) -> T {
-    let name = format!("inferometer-fuzz-{}{ending}", std::process::id());
-    let path = std::env::temp_dir().join(name);
+    let folder = std::env::temp_dir().join(format!("inferometer-fuzz-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(format!("file{ending}"));
     std::fs::write(&path, data).unwrap();
     let found = read(&path);
-    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
     found
 }
 

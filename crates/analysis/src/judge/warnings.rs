@@ -455,7 +455,8 @@ static RULES: &[Rule<Raise>] = &[
     rule("sent-late-relative", CheckKind::SendLag, |run| {
         let limit_ms = SENT_LATE_SHARE * run.answer_ms()?;
         let limit_ms = limit_ms.max(SENT_LATE_MS_LEAST);
-        // The lag contains the delay: where it is short, the records need not be read again.
+        // The lag contains the delay. Where only one request in a thousand has such a lag, fewer than one in
+        // a hundred have such a delay, and the records need not be read again.
         let lag = run.measured.series(&metric::SEND_LAG).found.as_ref().ok()?;
         when(limit_ms < lag.p999.or(lag.max)?)?;
         let delays_ms = run.observations.records.iter().filter_map(|it| client_delay_ms(&it));

@@ -279,7 +279,7 @@ impl Columns {
 pub(crate) struct LatencySeries(Vec<(&'static Metric, Option<Series>)>);
 
 impl LatencySeries {
-    /// Gathers a few latencies after the other: over the run, over its steady window and over the part that
+    /// Gathers the latencies, a few in each pass: over the run, over its steady window and over the part that
     /// its confidence intervals come from, which are then those of all three.
     pub(crate) fn gather(
         attempts: &Attempts<'_>,

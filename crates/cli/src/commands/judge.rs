@@ -310,10 +310,13 @@ fn report_of(
         is_json && !is_ours
     };
     let mut files = report_files::files_below(place).unwrap_or_default();
-    // Our own client stores its run, and what it prints may have another tool's definitions.
-    let stored = files.iter().find(|path| path.ends_with("summary.json"));
-    let stored = stored.and_then(|path| read_at_most(path, RESULT_BYTES_MAX).ok()?);
-    let stored = stored.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
+    // Our own client stores its run, and what it prints may have another tool's definitions. Of several
+    // runs the last one counts, as of several results in a file.
+    let runs = place.join("runs");
+    let stored = files.iter().rev().filter(|path| path.starts_with(&runs)).find_map(|path| {
+        let bytes = read_at_most(path, RESULT_BYTES_MAX).ok()??;
+        Summary::from_json_bytes(&bytes).ok()
+    });
     files.retain(is_result);
     files.truncate(FILES_MAX);
     files.sort_by_key(|path| !path.ends_with("result.json"));

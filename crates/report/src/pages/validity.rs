@@ -267,7 +267,7 @@ fn client(rows: &[Row<'_>]) -> Vec<Block> {
     [table.into()].into_iter().chain(charts::client_health(rows).map(Block::from)).collect()
 }
 
-/// Requests that did not end ok, by outcome; `None` where all did.
+/// Requests that failed, by outcome; `None` where none did.
 pub(super) fn failures(rows: &[Row<'_>], detail: Detail) -> Option<Section> {
     let has_names = detail == Detail::Full;
     let runs = || rows.iter().flat_map(|row| row.all_runs().map(move |run| (row, run)));

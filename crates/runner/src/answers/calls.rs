@@ -39,7 +39,7 @@ fn read_document(document: &Value, calls: &mut BTreeMap<u64, Call>) {
         let index = index.unwrap_or_else(|| {
             let last = calls.last_key_value().map(|(index, _)| *index);
             // A call that is not counted begins with its name.
-            if function["name"].is_string() {
+            if function["name"].as_str().is_some_and(|name| !name.is_empty()) {
                 last.map_or(0, |last| last.saturating_add(1))
             } else {
                 last.unwrap_or(0)

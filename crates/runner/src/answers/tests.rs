@@ -130,6 +130,8 @@ fn calls_are_read_from_every_api() {
     let said = |function: &Value| json!({"message": {"tool_calls": [{"function": function}]}});
     assert_eq!(lines(&[said(&named), said(&named)]).len(), 2, "each is a call of its own");
     assert_eq!(lines(&[said(&named), said(&counted)]).len(), 2);
+    let continued = json!({"name": "", "arguments": "{\"x\":1}"});
+    assert_eq!(lines(&[said(&named), said(&continued)]), wanted);
     let use_tool = json!({"type": "tool_use", "name": "f", "input": {"x": 1}});
     assert_eq!(lines(&[json!({"content": [{"type": "text"}, use_tool]})]), wanted);
     let begun = json!({"type": "tool_use", "name": "f", "input": {}});

@@ -432,7 +432,7 @@ fn parquet_is_read_by_the_columns_that_are_named() {
 }
 
 #[test]
-fn parquet_is_read_in_every_compression() {
+fn parquet_of_other_compressions_is_read_alike() {
     let plain = questions(&[(DatasetRole::Prompt, "question")]).unwrap();
     for codec in ["zstd", "lz4"] {
         let path = QUESTIONS.replace(".parquet", &format!("-{codec}.parquet"));

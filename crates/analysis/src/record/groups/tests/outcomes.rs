@@ -38,6 +38,13 @@ fn failures_are_grouped_with_their_first_words_and_the_largest_group_first() {
 }
 
 #[test]
+fn what_the_client_ended_on_purpose_is_no_failure() {
+    let left = Given::failed(0, Outcome::Abandoned).record();
+    let (groups, _) = failure_groups(&run(vec![left, refused(1, 500, 300, "boom")]));
+    assert_eq!(groups.iter().map(|group| group.outcome).collect::<Vec<_>>(), [Outcome::HttpError]);
+}
+
+#[test]
 fn requests_never_sent_are_a_group_without_a_stage() {
     let mut observations = run(vec![Given::ok(0).arrival(50, &[Some(1)]).record()]);
     let part = |first, count, at| NotSent {
