@@ -86,8 +86,8 @@ pub enum NoStructure {
     Gathered,
     /// Requests that run at the same time advance independently of each other.
     #[error(
-        "requests that run at the same time do not advance together: there are several servers \
-         behind the address, or the server does not batch"
+        "requests that run at the same time do not advance together, as with several servers \
+         behind the address or with a server that does not batch"
     )]
     Independent,
 }

@@ -17,6 +17,7 @@ use inferometer_report::chart::card::{card, card_page};
 use inferometer_report::chart::picture::to_png;
 use inferometer_report::document::markdown::link;
 use inferometer_report::document::{Document, Download, html, markdown};
+use inferometer_report::fmt::counted;
 use inferometer_report::json;
 use inferometer_report::narrative::{Facts, findings};
 use inferometer_report::pages::results::{PageWords, results_page, site};
@@ -630,7 +631,8 @@ impl Results {
         if 0 < broken {
             let name = import.id();
             self.words.remarks.push(format!(
-                "{broken} records of {name} could not be read; its summary.json has the reasons"
+                "{} of {name} could not be read; its summary.json has the reasons",
+                counted(broken as u64, "record")
             ));
         }
         Ok(())

@@ -301,7 +301,7 @@ fn check_alike(runs: &[Summary]) -> Result<()> {
     let Some((first, other)) = first_unlike(runs, is_alike) else { return Ok(()) };
     let (first, other) = (&first.run.id, &other.run.id);
     let what = format!("run {first} and run {other} have different workloads or loads");
-    Err(Failure::usage(what).hint("judge them one by one"))
+    Err(Failure::usage(what).hint("name one run at a time, or runs of one workload and load"))
 }
 
 /// The first item, and the first of the others that is not like it.

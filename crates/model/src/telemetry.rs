@@ -344,7 +344,7 @@ pub enum DevicesAbsence {
     /// The tool failed, with this message.
     #[strum(to_string = "the GPUs could not be read: {0}")]
     Failed(String),
-    #[strum(to_string = "the engine is ours and only pretends to have GPUs")]
+    #[strum(to_string = "the GPUs of the embedded engine are simulated")]
     Pretended,
 }
 

@@ -985,6 +985,7 @@ fn deciding(shortage: &Shortage) -> String {
         );
     }
     let longest = remedies.iter().find_map(|remedy| remedy.strip_prefix("--max-model-len "));
+    let longest = longest.and_then(|tokens| tokens.parse().ok()).map(fmt::count);
     let enough = longest.map_or_else(String::new, |tokens| format!(", enough for {tokens} tokens"));
     format!(
         "{} tokens need {} GiB of KV cache on each GPU, and {} GiB are left{enough}",

@@ -6,6 +6,7 @@ mod server;
 pub(crate) mod tests;
 
 use std::io::{self, Write};
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 use inferometer_model::TokenCounter;
@@ -71,6 +72,17 @@ pub enum TokenizerError {
     NotATokenizer { path: PathBuf, reason: String },
 }
 
+/// `tokenizers` panics where the decoder of a file is no JSON.
+fn check_json(json: &[u8]) -> Result<(), String> {
+    #[derive(serde::Deserialize)]
+    struct Checked {
+        #[serde(default, rename = "decoder")]
+        _decoder: Value,
+    }
+    let text = std::str::from_utf8(json).map_err(|error| error.to_string())?;
+    serde_json::from_str::<Checked>(text).map(drop).map_err(|error| error.to_string())
+}
+
 impl Tokenizer {
     /// Finds it by a file's or a directory's path, or by a model's name: in the hub's cache, else
     /// on the hub.
@@ -111,8 +123,11 @@ impl Tokenizer {
     }
 
     fn parse(name: String, json: &[u8]) -> Result<Self, String> {
+        check_json(json)?;
+        let read = || tokenizers::Tokenizer::from_bytes(json).map_err(|error| error.to_string());
+        // So it does where a part of it cannot be read, such as the map of a normalizer.
         let mut inner =
-            tokenizers::Tokenizer::from_bytes(json).map_err(|error| error.to_string())?;
+            catch_unwind(read).unwrap_or_else(|_| Err("a part of it is damaged".to_owned()))?;
         // Cut or padded to a model's size, a text would be miscounted.
         inner.with_truncation(None).map_err(|error| error.to_string())?;
         inner.with_padding(None);

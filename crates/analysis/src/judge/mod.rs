@@ -19,7 +19,7 @@ mod warnings;
 use std::sync::LazyLock;
 
 use inferometer_model::Observations;
-use inferometer_model::fmt::{compact, number, percent};
+use inferometer_model::fmt::{compact, count, number, percent};
 use inferometer_model::observations::Manifest;
 use serde::{Deserialize, Serialize};
 
@@ -373,7 +373,8 @@ pub static CHECKS: &[CheckDefinition] = &[
             return Err(input.reason.clone().unwrap_or_else(nothing_planned));
         };
         let off = (actual as f64 - planned as f64) / planned as f64;
-        let text = format!("the server counted {actual} tokens, and {planned} were requested");
+        let [counted, wanted] = [actual, planned].map(count);
+        let text = format!("the server counted {counted} tokens, and {wanted} were planned");
         found(Some(off.abs()), text)
     }),
     check(CheckKind::OutputLength, "share", None, |run| {
@@ -485,8 +486,9 @@ fn littles_law(measured: &Measured) -> Finding {
     });
     let product = number(per_s * stay_s);
     let [in_flight, per_s, stay_s] = [in_flight, per_s, stay_s].map(number);
-    let text =
-        format!("{in_flight} in flight; {per_s} per second × {stay_s} s = {product}{server}");
+    let text = format!(
+        "over the whole run {in_flight} in flight; {per_s} per second × {stay_s} s = {product}{server}"
+    );
     found(Some(apart.abs()), text)
 }
 

@@ -449,7 +449,7 @@ impl Threshold {
         let digits = [0, 1, 2].into_iter().find(|digits| 10_f64.powi(1 - digits) <= high - low);
         let digits = usize::try_from(digits.unwrap_or(3)).unwrap_or(3);
         let [low, high] = [low, high].map(|end| fmt::decimals(end, digits));
-        format!("{low}–{high} {name}")
+        format!("{low} to {high} {name}")
     }
 }
 

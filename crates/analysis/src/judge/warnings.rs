@@ -374,7 +374,9 @@ static RULES: &[Rule<Raise>] = &[
     rule("few-rounds", CheckKind::SteadyState, |run| {
         let requests = rounds_missing(run)?;
         let text = "so its start and its drain are a large part of it";
-        degraded(format!("the run is short for its load, {text}; {requests} requests would do"))
+        degraded(format!(
+            "the run is short for its load, {text}; {requests} requests would be long enough"
+        ))
     }),
     rule("rate-missed", CheckKind::DeliveredLoad, |run| {
         let schedule = schedule(run)?;

@@ -54,7 +54,7 @@ pub(super) fn set_warnings(set: &SetContext<'_>) -> Vec<Warning> {
     let raised =
         |rules: &'static [SetRule]| rules.iter().filter_map(|rule| rule.warning((rule.raise)(set)));
     let mut warnings: Vec<Warning> = if set.matrix.is_some() {
-        let cells = by_kind(levels, |warning| warning.key.clone()).map(|(cells, first)| {
+        let cells = by_kind(levels, |warning| warning.key.clone()).map(|(cells, _, first)| {
             let more = match cells {
                 1 => String::new(),
                 2 => "; one other cell has the same warning".to_owned(),
@@ -75,8 +75,13 @@ pub(super) fn set_warnings(set: &SetContext<'_>) -> Vec<Warning> {
         Some(_) => warning.severity != Severity::Note || warning.key == "seen-before",
     });
     let kinds = by_kind(of_runs.cloned(), |warning| (warning.key.clone(), warning.severity));
-    warnings.extend(kinds.map(|(runs, first)| Warning {
-        text: format!("{runs} of {} runs: {}", set.results.len(), first.text),
+    warnings.extend(kinds.map(|(runs, is_alike, first)| Warning {
+        text: format!(
+            "{runs} of {} runs{}: {}",
+            set.results.len(),
+            if is_alike { "" } else { ", the first of them" },
+            first.text
+        ),
         // An invalid run is left out, so what made it invalid affects no number of the set.
         severity: first.severity.min(Severity::Degraded),
         ..first
@@ -91,15 +96,18 @@ fn level_warnings(condition: &ConditionSummary, is_named: bool) -> Vec<Warning> 
     raised.map(|it| Warning { text: format!("{name}{}", it.text), ..it }).collect()
 }
 
-/// Each kind of warning once, with the number of warnings and their highest severity.
+/// Each kind of warning once, with the number of warnings, whether all say the same, and their highest
+/// severity.
 fn by_kind<K: Ord>(
     warnings: impl Iterator<Item = Warning>,
     kind: impl Fn(&Warning) -> K,
-) -> impl Iterator<Item = (usize, Warning)> {
-    let mut kinds: BTreeMap<K, (usize, Warning)> = BTreeMap::new();
+) -> impl Iterator<Item = (usize, bool, Warning)> {
+    let mut kinds: BTreeMap<K, (usize, bool, Warning)> = BTreeMap::new();
     for warning in warnings {
-        let (count, first) = kinds.entry(kind(&warning)).or_insert_with(|| (0, warning.clone()));
+        let (count, is_alike, first) =
+            kinds.entry(kind(&warning)).or_insert_with(|| (0, true, warning.clone()));
         *count += 1;
+        *is_alike &= first.text == warning.text;
         first.severity = first.severity.max(warning.severity);
     }
     kinds.into_values()

@@ -137,10 +137,13 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<Finding> {
         study::show(&summary, &study::files(set), &[], format)?;
     }
     let verified = format!(
-        "verified {}{}: {} runs add up{}, and {}",
+        "verified {}{}: {} up{}, and {}",
         set.id(),
         if manifest.simulated { " (simulated)" } else { "" },
-        replay.results.len(),
+        match replay.results.len() {
+            1 => "1 run adds".to_owned(),
+            runs => format!("{runs} runs add"),
+        },
         match set.failures().map_or(0, |failures| failures.len()) {
             0 => String::new(),
             failed => format!(", {failed} failed"),

@@ -227,6 +227,9 @@ fn details(table: &Table) -> String {
     let row = |row: &Vec<Cell>| {
         let cells = kept.iter().filter_map(|column| Some((*column, row.get(*column)?)));
         let text = |(column, cell): (usize, &Cell)| match &cell.detail {
+            Some(detail) if has_detail(cell) && column == 0 => {
+                format!("{}: {}", rest(&cell.text), rest(detail))
+            }
             Some(detail) if has_detail(cell) => rest(detail),
             _ if column == 0 => rest(&cell.text),
             _ => String::new(),

@@ -97,6 +97,7 @@ enum MeasuredBy<'a> {
     Sweep,
     Repeat,
     Run,
+    Simulation,
 }
 
 impl<'a> Page<'a> {
@@ -131,7 +132,9 @@ impl<'a> Page<'a> {
     }
 
     fn measured_by(&self) -> MeasuredBy<'a> {
-        let Some(set) = self.set else { return MeasuredBy::Run };
+        let Some(set) = self.set else {
+            return if self.is_simulated() { MeasuredBy::Simulation } else { MeasuredBy::Run };
+        };
         match &set.suite {
             Some(suite) => MeasuredBy::Suite(&suite.name),
             None if set.asked.question == QuestionKind::Repeat => MeasuredBy::Repeat,

@@ -8,6 +8,8 @@ use super::prelude::*;
 use crate::chart::{Timeline, TimelineSeries};
 use crate::fmt::compact;
 
+/// A shorter time is what is left of a difference of equal ones.
+const LEAST_MS: f64 = 1e-9;
 /// A part of this share is worth a sentence with its remedy.
 const NOTABLE: f64 = 0.10;
 /// A server that has no request for this share of the time is not at its limit.
@@ -125,6 +127,7 @@ fn parts(anatomy: &Anatomy) -> Option<Table> {
     let mut rows = Vec::new();
     let mut add = |time: &str, mean: f64, parts: &[(&str, f64)]| {
         for (name, ms) in parts {
+            let ms = if ms.abs() < LEAST_MS { &0.0 } else { ms };
             let share = Cell::number(percent(ms / mean), ms / mean);
             let ms = Cell::number(number(*ms), *ms);
             rows.push(vec![Cell::text(time), Cell::text(*name), ms, share]);
@@ -168,7 +171,7 @@ fn parts(anatomy: &Anatomy) -> Option<Table> {
     let columns = ["Time", "Part"].map(Column::left).into_iter();
     let columns = columns.chain(["Mean (ms)", "Share"].map(Column::right)).collect();
     (!rows.is_empty()).then(|| {
-        Table::new("anatomy-parts", "Parts of the mean times", columns, rows)
+        Table::new("anatomy-parts", "Parts of the mean times over the whole run", columns, rows)
             .noted([text("seen-from-outside")])
     })
 }

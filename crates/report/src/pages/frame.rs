@@ -66,7 +66,7 @@ pub(crate) fn model_error<'a>(engines: impl Iterator<Item = &'a Simulated>) -> S
     let worst = |engine: &Simulated| engine.model_error.and_then(|error| error.worst());
     let worst: Option<Vec<f64>> = engines.map(worst).collect();
     match worst.and_then(|all| all.into_iter().reduce(f64::max)) {
-        Some(worst) => format!("model error up to {}", percent(worst)),
+        Some(worst) => format!("model error of its figures up to {}", percent(worst)),
         None => "model error not known".to_owned(),
     }
 }

@@ -299,7 +299,8 @@ fn overview(view: View<'_>) -> Option<Section> {
         own.extend(blocks(MatrixFigure::Cost));
         overview.sections.push(section("cost", "Cost per million generated tokens", own));
     }
-    view.has_contexts().then_some(overview)
+    let is_empty = overview.blocks.is_empty() && overview.sections.is_empty();
+    (view.has_contexts() && !is_empty).then_some(overview)
 }
 
 /// Every row of one context length, by model.

@@ -124,9 +124,15 @@ impl<'a> Row<'a> {
         ];
         reasons.into_iter().flatten().try_join("; ").or_else(|| {
             let verdict = self.verdict();
-            let several = 1 < self.runs.len() + self.left_out.len();
-            let which = if several { "one of its runs" } else { "the run" };
-            (Verdict::Degraded <= verdict).then(|| format!("{which} is {verdict}"))
+            let is_so = self.all_runs().filter(|run| run.verdict == verdict).count();
+            let which = match self.all_runs().count() {
+                0 | 1 => "the run is".to_owned(),
+                all if all == is_so => "all of its runs are".to_owned(),
+                all => {
+                    format!("{is_so} of its {all} runs {}", if is_so == 1 { "is" } else { "are" })
+                }
+            };
+            (Verdict::Degraded <= verdict).then(|| format!("{which} {verdict}"))
         })
     }
 

@@ -240,7 +240,7 @@ fn request_slos(slos: &RequestSlos) -> Vec<Vec<Cell>> {
             None => requests_that_met(met, slos.scheduled),
             Some(_) => NOTHING.to_owned(),
         };
-        judged("each", Mood::Note, slo, met + &compared_metric(slo, metric), reason)
+        judged("per request", Mood::Note, slo, met + &compared_metric(slo, metric), reason)
     };
     let own = slos.promises.iter();
     let own = own.map(|slo| row(&slo.promise, Some(&slo.metric), slo.met, slo.reason.as_deref()));
@@ -336,7 +336,7 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
 /// Why there are no confidence intervals, and what would give them.
 fn withheld(withheld: &Withheld) -> String {
     let needed = withheld.requests_needed.map_or_else(String::new, |needed| {
-        format!("; about {} requests would do (--requests {needed})", count(needed))
+        format!("; about {} requests would allow them (--requests {needed})", count(needed))
     });
     format!("no confidence intervals: {}{needed}", withheld.reason)
 }
@@ -557,9 +557,10 @@ fn server(summary: &Summary) -> Option<Section> {
     })
 }
 
+/// From this many scrapes on, their mean describes a run.
+pub(super) const SCRAPES_MIN: u64 = 3;
+
 fn server_blocks(server: &ServerSide, summary: &Summary) -> Vec<Block> {
-    /// From this many scrapes on, their mean describes a run.
-    const SCRAPES_MIN: u64 = 3;
     type Gauge = (&'static str, Option<GaugeFigures>, fn(f64) -> String, fn(f64) -> String);
     // A simulated engine is not scraped.
     let source = if summary.run.simulated.is_some() { "samples" } else { "scrapes" };

@@ -129,7 +129,7 @@ fn brief_performance(rows: &[Row<'_>]) -> Table {
     let mark = |row: &Row<'_>| match row.verdict() {
         Verdict::Valid | Verdict::Simulated | Verdict::Degraded if !row.is_reached() => "‡",
         Verdict::Valid => "✓",
-        Verdict::Simulated => "~",
+        Verdict::Simulated => "≈",
         Verdict::Degraded => "!",
         Verdict::Invalid => "✗",
     };
@@ -137,7 +137,7 @@ fn brief_performance(rows: &[Row<'_>]) -> Table {
     let seen: Vec<&str> = rows.iter().map(mark).collect();
     let legend = [
         "! degraded",
-        "~ simulated: no server was measured",
+        "≈ simulated: no server was measured",
         text("users-not-there"),
         text("row-invalid"),
     ];

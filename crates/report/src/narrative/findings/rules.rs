@@ -833,7 +833,8 @@ fn fresh_prompts(page: &Page<'_>) -> Option<Sentence> {
 }
 
 fn repeat(page: &Page<'_>) -> Option<Sentence> {
-    page.whole("runs").filter(|runs| page.value(*runs) <= 1.0)?;
+    // Without noise a simulation repeats itself.
+    page.whole("runs").filter(|runs| page.value(*runs) <= 1.0 && !page.is_simulated())?;
     let command = again_with(page.measured_by(), "--repeat 5");
     say!(page, words("repeat"), command.as_str())
 }
@@ -859,6 +860,7 @@ fn again_with(by: MeasuredBy<'_>, flag: &str) -> String {
         MeasuredBy::Suite(name) => format!("inferometer suite {} {flag}", shell_word(name)),
         MeasuredBy::Sweep => format!("inferometer sweep {flag}"),
         MeasuredBy::Repeat | MeasuredBy::Run => format!("inferometer run {flag}"),
+        MeasuredBy::Simulation => format!("inferometer simulate {flag}"),
     }
 }
 
@@ -911,6 +913,8 @@ mod tests {
         assert_eq!(again(MeasuredBy::Sweep), "inferometer sweep --repeat 5");
         assert_eq!(again(MeasuredBy::Run), "inferometer run --repeat 5");
         assert_eq!(again(MeasuredBy::Repeat), again(MeasuredBy::Run));
+        let more = again_with(MeasuredBy::Simulation, "--requests 662");
+        assert_eq!(more, "inferometer simulate --requests 662");
         assert_eq!(own_suite("code"), "inferometer suite --show code > mine.toml");
         assert_eq!(higher_levels(32), "inferometer sweep --concurrencies 64,128");
     }

@@ -1,7 +1,7 @@
 //! The charts of a single run: how latencies are distributed, the run over time, and its requests.
 
 use inferometer_analysis::machines::GpuFigures;
-use inferometer_analysis::{DistributionFigure, RequestRow, RowReason};
+use inferometer_analysis::{DistributionFigure, GaugeFigures, RequestRow, RowReason};
 use inferometer_model::Outcome;
 use inferometer_model::study::Level;
 
@@ -12,6 +12,7 @@ use crate::chart::{
 use crate::fmt::{gibibytes, latency};
 use crate::gpus;
 use crate::pages::prelude::*;
+use crate::pages::run::SCRAPES_MIN;
 
 /// A page has a chart for each row, and readers tell no more steps apart.
 const STEPS_MAX: usize = 100;
@@ -148,8 +149,9 @@ fn tail_finding(first: &Drawn<'_>, last: &Drawn<'_>, metric: &Metric) -> Option<
     let (middle, tail, is_certified) = values(first.1)?;
     if !std::ptr::eq(first, last) {
         let describe = |(row, run, _): &Drawn<'_>| {
-            let (middle, tail, _) = values(run)?;
-            Some(format!("{}: median {}, p99 {}", row.name, latency(middle), latency(tail)))
+            let (middle, tail, is_certified) = values(run)?;
+            let few = if is_certified { "" } else { " (too few values to certify it)" };
+            Some(format!("{}: median {}, p99 {}{few}", row.name, latency(middle), latency(tail)))
         };
         return Some(format!("{}; {}.", describe(first)?, describe(last)?));
     }
@@ -247,11 +249,14 @@ fn course_finding(summary: &Summary) -> String {
         [number(scalar(&metric::CONCURRENCY_MEAN)), whole(scalar(&metric::CONCURRENCY_PEAK))];
     let in_flight = format!("Requests in flight: {mean} on average, {peak} at most");
     let server = summary.server.as_ref();
-    let waiting = server.and_then(|server| server.waiting).map(|waiting| match waiting.max {
-        most if 0.0 < most => format!("up to {} waited in the server", whole(most)),
-        _ => "none waited in the server".to_owned(),
+    let is_known = |gauge: &GaugeFigures| SCRAPES_MIN <= gauge.n;
+    let waiting = server.and_then(|server| server.waiting).filter(is_known).map(|waiting| {
+        match waiting.max {
+            most if 0.0 < most => format!("up to {} waited in the server", whole(most)),
+            _ => "none waited in the server".to_owned(),
+        }
     });
-    let kv_use = server.and_then(|server| server.kv_usage);
+    let kv_use = server.and_then(|server| server.kv_usage).filter(is_known);
     let kv_use = kv_use.map(|it| format!("the highest KV use is {}", percent(it.max)));
     [Some(in_flight), waiting, kv_use].into_iter().flatten().join("; ") + "."
 }
