@@ -157,10 +157,12 @@ fn judge_counts(reported: &ToolResult, load: &JudgedLoad, reasons: &mut Vec<Reas
         ),
         Some(completed) if completed < truth.ok => add(
             Grade::D,
-            format!(
-                "{} that were answered well are missing",
-                counted(truth.ok - completed, "request")
-            ),
+            match truth.ok - completed {
+                1 => "1 request that was answered well is missing".to_owned(),
+                missing => {
+                    format!("{} requests that were answered well are missing", count(missing))
+                }
+            },
         ),
         Some(_) => {}
     }

@@ -135,7 +135,9 @@ fn a_run_that_is_short_for_its_load_says_how_many_requests_would_do() {
     let concurrency = std::num::NonZeroU32::new(5).unwrap();
     observations.manifest.spec.load.shape = LoadShape::Closed { concurrency, think: Think::None };
     assert_eq!(raised(&observations), [("few-rounds", Severity::Degraded)]);
-    assert!(warning(&observations, "few-rounds").text.ends_with("; 50 requests would do"));
+    assert!(
+        warning(&observations, "few-rounds").text.ends_with("; 50 requests would be long enough")
+    );
 }
 
 #[test]
