@@ -42,7 +42,9 @@ pub fn merge(location: RunLocation<'_>, folders: &[PathBuf], session: &Session) 
     let starts = stored_conversation_starts(&first.spec)?;
     let mut parts = BTreeMap::new();
     for (part, warning) in read_parts(&found, starts.as_ref())? {
-        warning.into_iter().for_each(|text| session.warn(text));
+        if let Some(text) = warning {
+            session.warn(text);
+        }
         let Some(part) = part else { continue };
         let stripe = part.facts.stripe;
         if let Some(other) = parts.insert(stripe.index, part) {

@@ -216,7 +216,7 @@ pub fn dataset(data: &[u8]) -> bool {
     })
 }
 
-/// Tokenizers: `tokenizer.json`, SentencePiece models, tiktoken ranks and tekken files.
+/// Tokenizers: `tokenizer.json`, models of `SentencePiece`, tiktoken ranks and tekken files.
 pub fn tokenizer(data: &[u8]) -> bool {
     let opened = with_file("", data, |path| Tokenizer::open(&path.display().to_string()));
     if let Ok(tokenizer) = &opened {

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use inferometer_model::fmt::{compact, number, percent, whole};
+use inferometer_model::fmt::{compact, count, counted, number, percent, whole};
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::{Connections, InputLength};
 use inferometer_model::outcome::Cause;
@@ -240,7 +240,11 @@ static RULES: &[Rule<Raise>] = &[
             degraded_above(ERRORS_SHARE, (failed + lost) as f64 / (attempted + lost) as f64)
         };
         let share = percent(failed as f64 / attempted as f64);
-        let mut text = format!("{failed} of {attempted} attempted requests failed ({share})");
+        let mut text = format!(
+            "{} of {} attempted requests failed ({share})",
+            count(failed),
+            count(attempted)
+        );
         if 0 < lost {
             let _ = write!(text, ", and {lost} later turns were not sent");
         }
@@ -283,16 +287,22 @@ static RULES: &[Rule<Raise>] = &[
         let lost = requests as f64 / run.observations.scheduled_count().max(1) as f64;
         let severity = if ERRORS_SHARE < lost { Severity::Invalid } else { Severity::Degraded };
         let late = listed(&late);
-        raise(severity, format!("{late}; {requests} requests were due before and were not sent"))
+        raise(severity, format!("{late}; {} due before and not sent", counted(requests, "request")))
     }),
     rule("cut-at-limit", CheckKind::CompleteRun, |run| {
         when(!run.observations.ending.stop.is_partial())?;
         let cut = positive(cancelled(run))?;
-        degraded(format!("{cut} requests were still in flight when the drain timeout expired"))
+        degraded(format!(
+            "{} still in flight when the drain timeout expired",
+            counted(cut, "request")
+        ))
     }),
     rule("stale-pool", CheckKind::Errors, |run| {
         let requests = positive(run.measured.anomalies.stale_pool)?;
-        note(format!("{requests} requests failed because the server had closed the connection"))
+        note(format!(
+            "{} failed because the server had closed the connection",
+            counted(requests, "request")
+        ))
     }),
     rule("connections-closed", CheckKind::Answerer, |run| {
         let all = run.measured.anomalies.connected;
@@ -375,7 +385,8 @@ static RULES: &[Rule<Raise>] = &[
         let requests = rounds_missing(run)?;
         let text = "so its start and its drain are a large part of it";
         degraded(format!(
-            "the run is short for its load, {text}; {requests} requests would be long enough"
+            "the run is short for its load, {text}; {} requests would be long enough",
+            count(requests)
         ))
     }),
     rule("rate-missed", CheckKind::DeliveredLoad, |run| {
@@ -574,7 +585,7 @@ static RULES: &[Rule<Raise>] = &[
         let not_sent = run.observations.not_sent_because(Cause::ClientResource);
         let requests = positive(run.measured.anomalies.client_resource + not_sent)?;
         let why = "because this machine ran out of file descriptors, ports or memory";
-        invalid(format!("{requests} requests failed {why}"))
+        invalid(format!("{} failed {why}", counted(requests, "request")))
     }),
     rule("no-kernel-stamps", CheckKind::KernelStamps, |run| {
         let stamped = run.health.kernel_stamps.filter(|stamped| *stamped < 1.0)?;
@@ -609,19 +620,26 @@ static RULES: &[Rule<Raise>] = &[
         let records = run.observations.records.iter();
         let requests = records.filter(|record| record.asked.turn == 0).count() as u64;
         when(items < requests)?;
-        note(format!("{requests} requests were made from {items} prompts, so some are repeated"))
+        note(format!(
+            "{} requests were made from {} prompts, so some are repeated",
+            count(requests),
+            count(items)
+        ))
     }),
     rule("conversations-broken", CheckKind::Errors, |run| {
         let turns = positive(run.observations.not_sent_because(Cause::ConversationBroken))?;
         let why = "because an earlier turn of their conversation failed";
-        note(format!("{turns} turns were not sent {why}"))
+        note(format!("{} turns were not sent {why}", count(turns)))
     }),
     rule("model-mismatch", CheckKind::Answerer, |run| {
         let odd = &run.measured.anomalies;
         let name = odd.other_model_name.as_ref()?;
         let answered: String = name.chars().take(NAME_CHARS_MAX).collect();
         let (asked, requests) = (&run.manifest.endpoint.model, odd.other_model);
-        invalid(format!("`{asked}` was requested, but `{answered}` answered {requests} requests"))
+        invalid(format!(
+            "`{asked}` was requested, but `{answered}` answered {}",
+            counted(requests, "request")
+        ))
     }),
     rule("not-streaming", CheckKind::Stream, |run| {
         let odd = &run.measured.anomalies;
@@ -663,7 +681,10 @@ static RULES: &[Rule<Raise>] = &[
             Some((_, severity)) => severity,
             None => Severity::Note,
         };
-        raise(severity, format!("{requests} ok answers have no text and no counted token"))
+        raise(
+            severity,
+            format!("{} without text and without a counted token", counted(requests, "ok answer")),
+        )
     }),
     rule("outliers", CheckKind::Stream, |run| {
         let e2e = run.measured.series(&metric::E2E).found.as_ref().ok()?;
@@ -700,11 +721,17 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("usage-zero", CheckKind::TokenCounts, |run| {
         let requests = positive(run.measured.anomalies.zero_usage)?;
-        note(format!("usage reports 0 output tokens for {requests} answers that have output"))
+        note(format!(
+            "usage reports 0 output tokens for {} with output",
+            counted(requests, "answer")
+        ))
     }),
     rule("usage-mismatch", CheckKind::TokenCounts, |run| {
         let requests = positive(run.measured.anomalies.usage_mismatch)?;
-        note(format!("the token counts of usage and stream differ for {requests} answers"))
+        note(format!(
+            "the token counts of usage and stream differ for {}",
+            counted(requests, "answer")
+        ))
     }),
     rule("above-max-tokens", CheckKind::TokenCounts, |run| {
         when(run.measured.generates)?;
@@ -732,17 +759,24 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("token-source", CheckKind::TokenCounts, |run| {
         let requests = positive(run.measured.tokens.output_source.events)?;
-        note(format!("tokens of {requests} answers are counted as events, one token per event"))
+        note(format!(
+            "the tokens of {} are counted as events, one token per event",
+            counted(requests, "answer")
+        ))
     }),
     rule("data-after-done", CheckKind::Stream, |run| {
         let streams = positive(run.measured.anomalies.data_after_done)?;
-        note(format!("{streams} streams continued after [DONE]"))
+        note(format!("{} continued after [DONE]", counted(streams, "stream")))
     }),
     rule("missing-done", CheckKind::Stream, |run| {
         // A server that never sends `[DONE]` does so by design; one that sometimes does lost some.
         let seen = positive(run.measured.anomalies.done_seen)?;
         let missing = positive(run.measured.anomalies.done_missing)?;
-        note(format!("{missing} of {} complete streams ended without [DONE]", seen + missing))
+        note(format!(
+            "{} of {} ended without [DONE]",
+            count(missing),
+            counted(seen + missing, "complete stream")
+        ))
     }),
     rule("server-restarted", CheckKind::ServerRestart, |run| {
         let restarts = positive(run.measured.server.as_ref().ok()?.restarts)?;

@@ -16,7 +16,9 @@ fn refused(id: u64, status: u16, at: u64, message: &str) -> RequestRecord {
 
 fn failure_groups(observations: &Observations) -> (Vec<FailureGroup>, u64) {
     let mut tally = FailureTally::default();
-    observations.records.iter().for_each(|record| tally.add(&record));
+    for record in &observations.records {
+        tally.add(&record);
+    }
     tally.finish(&observations.not_sent)
 }
 
@@ -79,7 +81,9 @@ fn finish_reasons_are_bounded_and_none_is_lost() {
         })
         .collect();
     let mut found = BTreeMap::new();
-    records.iter().for_each(|record| count_finish_reasons(record, &mut found));
+    for record in &records {
+        count_finish_reasons(record, &mut found);
+    }
     let found = most_frequent(found);
     assert_eq!(found["stop"], 6);
     assert_eq!(found[OTHER_REASONS], 5);
