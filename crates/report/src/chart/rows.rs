@@ -475,6 +475,7 @@ impl Drawing for Tiles {
     fn draw(&self, canvas: &mut Canvas) {
         const LABEL_WIDTH_MAX: f64 = 225.0;
         const WIDTH_MAX: f64 = 130.0;
+        const ACROSS_LEAST: f64 = 60.0;
         if self.rows.is_empty() || self.columns.is_empty() {
             return canvas.nothing("Nothing was measured.");
         }
@@ -484,9 +485,11 @@ impl Drawing for Tiles {
         }
         let room = canvas.label_room(LABEL_WIDTH_MAX);
         let left = left_of(self.rows.iter().map(|row| row.label.as_str()), room);
+        // What the columns are is written before the first of them.
+        let left = left.max(MARGIN + ACROSS_LEAST + 10.0);
         let width = ((canvas.right() - left) / self.columns.len() as f64).min(WIDTH_MAX);
         canvas.top += LABEL.size;
-        let (at, room) = (xy(MARGIN, canvas.top + 15.0), (left - MARGIN - 10.0).max(60.0));
+        let (at, room) = (xy(MARGIN, canvas.top + 15.0), left - MARGIN - 10.0);
         canvas.fitted_text(at, LABEL.anchored(Anchor::Start), &self.across, room);
         canvas.top += 15.0;
         for (index, column) in self.columns.iter().enumerate() {

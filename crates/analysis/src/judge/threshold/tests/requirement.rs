@@ -243,7 +243,7 @@ fn a_slow_median_fails_a_percentile_that_has_too_few_samples() {
     });
     let found = requirement("ttft.p99<500ms").judge(&run);
     assert_eq!(found.verdict, ThresholdVerdict::Missed);
-    assert_eq!(found.reason.as_deref(), Some("p50 is already 900–1,100 ms"));
+    assert_eq!(found.reason.as_deref(), Some("p50 is already 900 to 1,100 ms"));
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn a_lower_percentile_that_breaks_the_limit_takes_the_higher_ones_with_it() {
     let slow = [(Percentile::P50, 900.0, 1_100.0), (Percentile::P90, 950.0, 1_300.0)];
     let found = threshold("ttft.p99", Relation::Below, 500.0).judge(&uncertified(40, &slow));
     assert_eq!(found.verdict, ThresholdVerdict::Missed);
-    assert_eq!(found.reason.as_deref(), Some("p50 is already 900–1,100 ms"));
+    assert_eq!(found.reason.as_deref(), Some("p50 is already 900 to 1,100 ms"));
     let near = [(Percentile::P50, 450.0, 1_100.0)];
     let found = threshold("ttft.p99", Relation::Below, 500.0).judge(&uncertified(40, &near));
     assert_eq!(found.verdict, ThresholdVerdict::Undecided);
@@ -160,7 +160,7 @@ fn an_interval_across_the_limit_says_what_would_narrow_it() {
     let mean = threshold("ttft.mean", Relation::Below, 500.0);
     assert_eq!(
         reason(mean, &evidence(480.0, Some((440.0, 520.0)), 1_000)),
-        "the 95 % interval 440–520 ms includes the limit; about 4,000 requests like these would \
+        "the 95 % interval 440 to 520 ms includes the limit; about 4,000 requests like these would \
          show it (--requests 4000)"
     );
     // Three runs with s = 10 reach ± 24.84; six reach ± 10.49, seven ± 9.25.
